@@ -1,0 +1,3 @@
+from seqviz.cli import app
+
+app()

@@ -1,0 +1,78 @@
+"""What a model is. `build` makes one of the project's models with fresh weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForSeq2SeqLM, GenerationConfig, PreTrainedModel
+
+from seqviz.architectures.recurrent import (
+    RecurrentConfig,
+    RecurrentForConditionalGeneration,
+)
+from seqviz.architectures.transformer import build_transformer, transformer_config
+
+MODEL_NAMES = ("rnn", "lstm", "lstm-attention", "transformer")
+"""The four generations, in historical order."""
+
+ABLATION_NAMES = ("lstm-mean",)
+"""Trained only to explain the four: the context is the plain mean of the memory."""
+
+_RECURRENT: dict[str, dict[str, Any]] = {
+    "rnn": {"cell": "rnn", "context": "fixed", "width": 848, "vector_size": 432},
+    "lstm": {"cell": "lstm", "context": "fixed", "width": 432, "vector_size": 432},
+    "lstm-attention": {"cell": "lstm", "context": "attention", "width": 432, "vector_size": 432},
+    "lstm-mean": {"cell": "lstm", "context": "mean", "width": 432, "vector_size": 432},
+}
+
+AutoConfig.register(RecurrentConfig.model_type, RecurrentConfig, exist_ok=True)
+AutoModelForSeq2SeqLM.register(RecurrentConfig, RecurrentForConditionalGeneration, exist_ok=True)
+
+
+def build(
+    name: str, vocab_size: int = 8000, *, seed: int | None = None, **overrides: Any
+) -> PreTrainedModel:
+    """Make a model with fresh weights, in training mode.
+
+    Args:
+        name: one of `MODEL_NAMES` or `ABLATION_NAMES`.
+        vocab_size: pieces; the last one is padding, 0 ends a sentence, 1 is unknown.
+        seed: of the weights; None leaves the global random state as it is.
+        overrides: settings of the model's config, such as ``d_model=32``.
+    Raises:
+        ValueError: an unknown name.
+    """
+    if seed is not None:
+        torch.manual_seed(seed)
+    if name == "transformer":
+        model: PreTrainedModel = build_transformer(transformer_config(vocab_size, **overrides))
+    elif name in _RECURRENT:
+        pad = vocab_size - 1
+        config = RecurrentConfig(
+            **{
+                "vocab_size": vocab_size,
+                "pad_token_id": pad,
+                "decoder_start_token_id": pad,
+                **_RECURRENT[name],
+                **overrides,
+            }
+        )
+        model = RecurrentForConditionalGeneration(config)
+    else:
+        known = ", ".join(MODEL_NAMES + ABLATION_NAMES)
+        raise ValueError(f"expected a model name, one of {known}; got {name!r}")
+    model.generation_config = GenerationConfig(
+        max_length=201,
+        num_beams=1,
+        pad_token_id=vocab_size - 1,
+        eos_token_id=0,
+        bos_token_id=None,
+        decoder_start_token_id=vocab_size - 1,
+    )
+    return model.train()
+
+
+def num_parameters(model: PreTrainedModel) -> int:
+    """Trainable parameters, tied ones once."""
+    return sum(p.numel() for p in model.parameters() if p.requires_grad)

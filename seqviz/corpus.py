@@ -1,0 +1,447 @@
+"""Parallel corpora: read, clean, encode once, join, batch.
+
+A corpus is a file of lines ``document<TAB>source<TAB>target`` in document order, plain or compressed
+(``.gz``, ``.xz``). Consecutive lines of one document are consecutive sentences. The source language
+is English wherever this project ships something; nothing here depends on it.
+
+Shapes: `N` pairs of a corpus, `E` examples of an epoch, `B` batch, `S` source length, `T` target
+length. Lengths are in pieces unless a name ends in ``_words``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import lzma
+import os
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+MAX_SOURCE_WORDS = 100
+MAX_SOURCE_PIECES = 160
+MAX_TARGET_PIECES = 200
+MAX_LENGTH_RATIO = 4.0
+"""Longest side over shortest, in pieces plus `_RATIO_SLACK`."""
+_RATIO_SLACK = 6
+_MAX_LINE_CHARACTERS = 20_000
+
+ENCODING_VERSION = 2
+"""Raise it when cleaning or the stored format changes: old encoded corpora are then made anew."""
+
+
+class CorpusError(ValueError):
+    """A corpus file cannot be used; the message names file, line, what was expected, what came."""
+
+
+class Pair(NamedTuple):
+    """One aligned sentence pair and the document it stands in."""
+
+    document: str
+    source: str
+    target: str
+
+
+# ---------------------------------------------------------------------------------------------
+# Reading
+
+
+def _open(path: Path) -> IO[bytes]:
+    if path.suffix == ".xz":
+        return lzma.open(path, "rb")  # type: ignore[return-value]
+    if path.suffix == ".gz":
+        return gzip.open(path, "rb")  # type: ignore[return-value]
+    return path.open("rb")
+
+
+def read_pairs(path: str | os.PathLike[str]) -> Iterator[Pair]:
+    """Yield the pairs of a corpus file.
+
+    Only ``\\n`` (or ``\\r\\n``) ends a line, quotes are text, a byte-order mark is dropped. Sides are
+    returned as they stand: cleaning is `encode_corpus`'s job.
+
+    Raises:
+        CorpusError: no such file, an empty or damaged file, a line that is not UTF-8 or has not
+            exactly three columns.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise CorpusError(f"expected a corpus file at {path}, found none; check the path")
+    number = 0
+    try:
+        with _open(path) as stream:
+            for number, raw in enumerate(stream, start=1):
+                try:
+                    line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+                except UnicodeDecodeError as error:
+                    raise CorpusError(
+                        f"{path}, line {number}: expected UTF-8, got byte 0x{raw[error.start]:02x} "
+                        f"at position {error.start}; convert the file to UTF-8"
+                    ) from None
+                columns = line.rstrip("\r\n").split("\t")
+                if len(columns) != 3:
+                    raise CorpusError(
+                        f"{path}, line {number}: expected 3 tab-separated columns (document, source, "
+                        f"target), got {len(columns)}; replace tabs inside sentences by spaces"
+                    )
+                yield Pair(*columns)
+    except (EOFError, lzma.LZMAError, gzip.BadGzipFile, OSError) as error:
+        raise CorpusError(
+            f"{path}: cannot be read past line {number} ({error}); the file is damaged or cut short, "
+            "copy it anew"
+        ) from error
+    if number == 0:
+        raise CorpusError(f"{path}: expected at least one line, the file is empty")
+
+
+def file_digest(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of a file's bytes, hexadecimal."""
+    with Path(path).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def pair_digest(source: str, target: str) -> bytes:
+    """A short digest of a pair's text without case and spacing: what is held out is compared by it."""
+    plain = " ".join(source.lower().split()) + "\t" + " ".join(target.lower().split())
+    return hashlib.blake2b(plain.encode("utf-8", "replace"), digest_size=8).digest()
+
+
+def held_out_digests(paths: Iterable[str | os.PathLike[str]]) -> frozenset[bytes]:
+    """Digests of all pairs of test and development files, for `encode_corpus`."""
+    return frozenset(pair_digest(pair.source, pair.target) for p in paths for pair in read_pairs(p))
+
+
+# ---------------------------------------------------------------------------------------------
+# Encoding, once
+
+
+@dataclass(frozen=True)
+class EncodedCorpus:
+    """Token ids of a cleaned corpus, memory-mapped, without end tokens.
+
+    Attributes:
+        source, target: ids of all sentences in a row, uint16.
+        source_offsets, target_offsets: where each sentence starts, int64, (N + 1,).
+        source_words: whitespace words of each source sentence, uint16, (N,).
+        document: number of the document each pair stands in, int32, (N,).
+        information: file, digest, counts of what was kept and dropped and why.
+    """
+
+    source: np.ndarray
+    target: np.ndarray
+    source_offsets: np.ndarray
+    target_offsets: np.ndarray
+    source_words: np.ndarray
+    document: np.ndarray
+    information: dict[str, Any] = field(hash=False)
+
+    def __len__(self) -> int:
+        return len(self.source_words)
+
+    def ids(self, first: int, count: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """Source and target ids of `count` consecutive pairs joined by spaces.
+
+        Pieces never cross a space, so the ids of a join are the ids of its parts in a row.
+        """
+        s, t = self.source_offsets, self.target_offsets
+        end = first + count
+        return self.source[s[first] : s[end]], self.target[t[first] : t[end]]
+
+
+_ARRAYS = ("source", "target", "source_offsets", "target_offsets", "source_words", "document")
+
+
+def encode_corpus(
+    path: str | os.PathLike[str],
+    tokenizer: Any,
+    cache_folder: str | os.PathLike[str],
+    *,
+    held_out: frozenset[bytes] = frozenset(),
+    chunk_size: int = 20_000,
+) -> EncodedCorpus:
+    """Clean and encode a corpus file, or open what an earlier call with the same input left.
+
+    Dropped, each with its count in ``information["dropped"]``: pairs with an empty side, over-long
+    lines, held-out pairs, exact repeats of the line before, sides beyond the caps, and pairs whose
+    lengths differ more than `MAX_LENGTH_RATIO`.
+
+    Args:
+        path: corpus file, see `read_pairs`.
+        tokenizer: the shared tokenizer.
+        cache_folder: where the arrays go; they are written aside and renamed when whole.
+        held_out: digests of pairs that must not be trained on, see `held_out_digests`.
+        chunk_size: pairs given to the batch encoder at once.
+    Raises:
+        CorpusError: see `read_pairs`; also when no pair is left after cleaning.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise CorpusError(f"expected a corpus file at {path}, found none; check the path")
+    digest = file_digest(path)
+    key = hashlib.sha256(
+        "\n".join(
+            [
+                str(ENCODING_VERSION),
+                digest,
+                tokenizer.backend_tokenizer.to_str(),
+                hashlib.sha256(b"".join(sorted(held_out))).hexdigest(),
+            ]
+        ).encode()
+    ).hexdigest()[:20]
+    folder = Path(cache_folder) / f"encoded-{key}"
+    if not (folder / "information.json").is_file():
+        _encode_into(folder, path, digest, tokenizer, held_out, chunk_size)
+    arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS}
+    information = json.loads((folder / "information.json").read_text(encoding="utf-8"))
+    return EncodedCorpus(**arrays, information=information)
+
+
+def _encode_into(
+    folder: Path,
+    path: Path,
+    digest: str,
+    tokenizer: Any,
+    held_out: frozenset[bytes],
+    chunk_size: int,
+) -> None:
+    backend = tokenizer.backend_tokenizer
+    dropped: Counter[str] = Counter()
+    parts: dict[str, list[np.ndarray]] = {name: [] for name in _ARRAYS}
+    documents: dict[str, int] = {}
+    lines = 0
+
+    def flush(chunk: list[Pair]) -> None:
+        sources = backend.encode_batch_fast([p.source for p in chunk], add_special_tokens=False)
+        targets = backend.encode_batch_fast([p.target for p in chunk], add_special_tokens=False)
+        kept: list[tuple[list[int], list[int], int, int]] = []
+        for pair, source, target in zip(chunk, sources, targets, strict=True):
+            words = len(pair.source.split())
+            s, t = source.ids, target.ids
+            longest, shortest = max(len(s), len(t)), min(len(s), len(t))
+            if not s or not t:
+                dropped["empty side"] += 1
+            elif words > MAX_SOURCE_WORDS:
+                dropped[f"over {MAX_SOURCE_WORDS} source words"] += 1
+            elif len(s) > MAX_SOURCE_PIECES:
+                dropped[f"over {MAX_SOURCE_PIECES} source pieces"] += 1
+            elif len(t) > MAX_TARGET_PIECES:
+                dropped[f"over {MAX_TARGET_PIECES} target pieces"] += 1
+            elif longest + _RATIO_SLACK > MAX_LENGTH_RATIO * (shortest + _RATIO_SLACK):
+                dropped[f"length ratio over {MAX_LENGTH_RATIO:g}"] += 1
+            else:
+                kept.append((s, t, words, documents.setdefault(pair.document, len(documents))))
+        for name, column in (("source", 0), ("target", 1)):
+            ids = [row[column] for row in kept]
+            parts[name].append(np.fromiter((i for row in ids for i in row), np.uint16))
+            parts[f"{name}_offsets"].append(np.fromiter(map(len, ids), np.int64, len(ids)))
+        parts["source_words"].append(np.array([row[2] for row in kept], np.uint16))
+        parts["document"].append(np.array([row[3] for row in kept], np.int32))
+
+    chunk: list[Pair] = []
+    before: Pair | None = None
+    for pair in read_pairs(path):
+        lines += 1
+        if len(pair.source) + len(pair.target) > _MAX_LINE_CHARACTERS:
+            dropped[f"line over {_MAX_LINE_CHARACTERS} characters"] += 1
+        elif not pair.source.strip() or not pair.target.strip():
+            dropped["empty side"] += 1
+        elif pair == before:
+            dropped["repeats the line before"] += 1
+        elif held_out and pair_digest(pair.source, pair.target) in held_out:
+            dropped["held out for testing"] += 1
+        else:
+            chunk.append(pair)
+        before = pair
+        if len(chunk) == chunk_size:
+            flush(chunk)
+            chunk = []
+    flush(chunk)
+
+    arrays = {name: np.concatenate(chunks) for name, chunks in parts.items()}
+    if len(arrays["source_words"]) == 0:
+        reasons = ", ".join(f"{count} {why}" for why, count in dropped.items())
+        raise CorpusError(f"{path}: no pair is left after cleaning ({reasons})")
+    for name in ("source_offsets", "target_offsets"):
+        arrays[name] = np.concatenate([[0], np.cumsum(arrays[name])])
+    information = {
+        "name": path.name,
+        "sha256": digest,
+        "lines": lines,
+        "pairs": len(arrays["source_words"]),
+        "documents": len(documents),
+        "source_pieces": len(arrays["source"]),
+        "target_pieces": len(arrays["target"]),
+        "dropped": dict(sorted(dropped.items())),
+    }
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".encoding-"))
+    try:
+        for name, array in arrays.items():
+            np.save(aside / f"{name}.npy", array)
+        (aside / "information.json").write_text(json.dumps(information), encoding="utf-8")
+        os.replace(aside, folder)
+    except OSError:
+        # Another process was first with the same content, or the disk is full.
+        shutil.rmtree(aside, ignore_errors=True)
+        if not (folder / "information.json").is_file():
+            raise
+
+
+# ---------------------------------------------------------------------------------------------
+# Examples of an epoch
+
+
+@dataclass(frozen=True)
+class Source:
+    """An encoded corpus and how often an epoch goes through it."""
+
+    corpus: EncodedCorpus
+    repeat: int = 1
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """The examples of one pass over the data, each one or more consecutive pairs.
+
+    Attributes, all (E,): `corpus` index into the list of sources, `first` pair, `count` of pairs,
+    `source_length` and `target_length` in pieces with the end token, `source_words`.
+    """
+
+    corpus: np.ndarray
+    first: np.ndarray
+    count: np.ndarray
+    source_length: np.ndarray
+    target_length: np.ndarray
+    source_words: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.corpus)
+
+    def length_histogram(self) -> list[int]:
+        """Examples by source words: entry `n` counts those of `n` words, 0 … 100."""
+        return np.bincount(self.source_words, minlength=MAX_SOURCE_WORDS + 1).tolist()
+
+
+def plan_epoch(
+    sources: Sequence[Source], *, seed: int, epoch: int, join_probability: float = 0.15
+) -> Epoch:
+    """Decide which examples an epoch has. Every pair occurs exactly once in every repeat.
+
+    With `join_probability` an example is 2 to 8 (uniform) consecutive pairs of one document, fewer
+    where the document or a length cap ends the join. The result depends on the arguments alone.
+    """
+    columns: list[np.ndarray] = []
+    for index, source in enumerate(sources):
+        for repeat in range(source.repeat):
+            random = np.random.default_rng([seed, epoch, index, repeat])
+            first = _join(source.corpus, random, join_probability)
+            count = np.diff(np.append(first, len(source.corpus)))
+            corpus = source.corpus
+            words = np.concatenate([[0], np.cumsum(corpus.source_words, dtype=np.int64)])
+            end = first + count
+            columns.append(
+                np.stack(
+                    [
+                        np.full(len(first), index),
+                        first,
+                        count,
+                        corpus.source_offsets[end] - corpus.source_offsets[first] + 1,
+                        corpus.target_offsets[end] - corpus.target_offsets[first] + 1,
+                        words[end] - words[first],
+                    ]
+                )
+            )
+    return Epoch(*np.concatenate(columns, axis=1))
+
+
+def _join(corpus: EncodedCorpus, random: np.random.Generator, probability: float) -> np.ndarray:
+    """First pair of every example of one pass over a corpus."""
+    total = len(corpus)
+    starts_join = (random.random(total) < probability).tolist()
+    sizes = random.integers(2, 9, total).tolist()
+    words = corpus.source_words.tolist()
+    source_lengths = np.diff(corpus.source_offsets).tolist()
+    target_lengths = np.diff(corpus.target_offsets).tolist()
+    document = corpus.document.tolist()
+    firsts: list[int] = []
+    at = 0
+    while at < total:
+        firsts.append(at)
+        end = at + 1
+        if starts_join[at]:
+            w, s, t = words[at], source_lengths[at], target_lengths[at]
+            while end < total and end - at < sizes[at] and document[end] == document[at]:
+                w += words[end]
+                s += source_lengths[end]
+                t += target_lengths[end]
+                if w > MAX_SOURCE_WORDS or s > MAX_SOURCE_PIECES or t > MAX_TARGET_PIECES:
+                    break
+                end += 1
+        at = end
+    return np.array(firsts, np.int64)
+
+
+def plan_batches(epoch: Epoch, *, batch_tokens: int, seed: int, number: int) -> list[np.ndarray]:
+    """Cut an epoch into batches of at most `batch_tokens` target tokens, in random order.
+
+    Examples of like length stand together (ties in random order), so that little is padded; then
+    the batches are shuffled. An example longer than `batch_tokens` makes a batch of its own.
+
+    Returns:
+        Arrays of example numbers; together they hold every example once.
+    """
+    random = np.random.default_rng([seed, number, 1])
+    order = random.permutation(len(epoch))
+    order = order[np.lexsort((epoch.source_length[order], epoch.target_length[order]))]
+    lengths = epoch.target_length[order]
+    cuts, filled = [], 0
+    for position, length in enumerate(lengths.tolist()):
+        if filled and filled + length > batch_tokens:
+            cuts.append(position)
+            filled = 0
+        filled += length
+    batches = np.split(order, cuts)
+    return [batches[i] for i in random.permutation(len(batches))]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Padded ids, int64. `labels` has -100 where the target is padding."""
+
+    input_ids: np.ndarray
+    attention_mask: np.ndarray
+    labels: np.ndarray
+
+    @property
+    def num_target_tokens(self) -> int:
+        return int((self.labels != -100).sum())
+
+
+def make_batch(
+    pairs: Sequence[tuple[np.ndarray, np.ndarray]], *, pad_token_id: int, eos_token_id: int
+) -> Batch:
+    """Pad pairs of (source ids, target ids) and end each with the end token.
+
+    Returns:
+        ids and mask (B, S), labels (B, T); padding stands at the end.
+    """
+    rows = len(pairs)
+    source_length = max(len(s) for s, _ in pairs) + 1
+    target_length = max(len(t) for _, t in pairs) + 1
+    input_ids = np.full((rows, source_length), pad_token_id, np.int64)
+    attention_mask = np.zeros((rows, source_length), np.int64)
+    labels = np.full((rows, target_length), -100, np.int64)
+    for row, (source, target) in enumerate(pairs):
+        input_ids[row, : len(source)] = source
+        input_ids[row, len(source)] = eos_token_id
+        attention_mask[row, : len(source) + 1] = 1
+        labels[row, : len(target)] = target
+        labels[row, len(target)] = eos_token_id
+    return Batch(input_ids, attention_mask, labels)

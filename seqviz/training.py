@@ -1,0 +1,720 @@
+"""The one training loop, for every model.
+
+A run lives in a folder of its own, outside the model folder it produces. The learning rate warms up,
+stays constant, and cools down over the last part of the token budget. The state before the cool-down
+is kept: a later call with a larger budget goes on from there, so no training is ever wasted.
+
+One step is one batch of about `Recipe.batch_tokens` target tokens, however many processes share it:
+each takes every n-th sentence, and the gradient is the sum over all target tokens of the batch divided
+by their number. So the number of processes and of accumulation chunks changes speed, not the result.
+
+Shapes: `B` batch, `S` source length, `T` target length, `V` vocabulary.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import math
+import os
+import platform
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+from torch.nn import functional
+from tqdm import tqdm
+
+from seqviz import corpus, versions
+from seqviz.architectures import build, num_parameters
+from seqviz.architectures.recurrent import shift_right
+
+
+class TrainingError(RuntimeError):
+    """A run cannot start or go on; the message says what was expected, what came and what to do."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a model is trained; the same for all models but for the learning rates.
+
+    Args:
+        batch_tokens: target tokens of one step, over all processes.
+        learning_rate: of AdamW, for the embedding table, biases and norms.
+        matrix_learning_rate: of Muon (Jordan et al. 2024), for all other matrices; 0 leaves them to
+            AdamW as well.
+        warmup_tokens: target tokens until the full rate.
+        cooldown: share of the token budget over which the rate falls linearly to 0, at the end.
+        clip_norm: largest gradient norm.
+        weight_decay: decoupled, of the matrices.
+        join_probability: share of examples that are several consecutive sentences.
+        seed: of weights and data order.
+    """
+
+    batch_tokens: int = 5_000
+    learning_rate: float = 1e-3
+    matrix_learning_rate: float = 0.015
+    warmup_tokens: int = 250_000
+    cooldown: float = 0.2
+    clip_norm: float = 1.0
+    weight_decay: float = 0.0
+    join_probability: float = 0.15
+    seed: int = 1
+
+
+@dataclass
+class Position:
+    """Where a run stands; saved with the weights."""
+
+    step: int = 0
+    tokens: int = 0
+    epoch: int = 0
+    batch: int = 0
+    seconds: float = 0.0
+    warmup_from: int = 0
+    budget: int = 0
+    length_histogram: list[int] = field(default_factory=lambda: [0] * (corpus.MAX_SOURCE_WORDS + 1))
+    started_from: dict[str, Any] | None = None
+
+
+def rate_factor(tokens: int, recipe: Recipe, budget: int, warmup_from: int = 0) -> float:
+    """Factor on the learning rate after `tokens` target tokens: warm-up, 1, linear cool-down.
+
+    Args:
+        budget: target tokens of the finished model; 0 means no end, so no cool-down.
+        warmup_from: tokens at which the warm-up began (not 0 where training goes on from weights).
+    Returns:
+        a factor above 0 and at most 1.
+    """
+    since = tokens - warmup_from + recipe.batch_tokens
+    factor = min(1.0, since / recipe.warmup_tokens) if recipe.warmup_tokens else 1.0
+    if budget:
+        left = (budget - tokens) / max(1.0, recipe.cooldown * budget)
+        factor = min(factor, max(left, 1e-3))
+    return factor
+
+
+def optimizers(model: nn.Module, recipe: Recipe) -> list[torch.optim.Optimizer]:
+    """AdamW for tables, biases and norms, Muon for all other matrices.
+
+    Muon orthogonalises its steps, which only makes sense for matrices between hidden states.
+    """
+    matrices: list[nn.Parameter] = []
+    others: list[nn.Parameter] = []
+    embeddings = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
+    for parameter in model.parameters():
+        if not parameter.requires_grad:
+            continue
+        is_matrix = parameter.ndim == 2 and min(parameter.shape) > 1 and id(parameter) not in embeddings
+        (matrices if is_matrix and recipe.matrix_learning_rate else others).append(parameter)
+    made: list[torch.optim.Optimizer] = [
+        torch.optim.AdamW(
+            others, lr=recipe.learning_rate, betas=(0.9, 0.98), weight_decay=0.0, fused=True
+        )
+    ]
+    if matrices:
+        made.append(
+            torch.optim.Muon(
+                matrices, lr=recipe.matrix_learning_rate, weight_decay=recipe.weight_decay
+            )
+        )
+    return made
+
+
+def summed_loss(model: nn.Module, batch: corpus.Batch, device: torch.device) -> Tensor:
+    """Cross-entropy of a batch summed over its real target tokens, in nats; teacher forcing."""
+    config = model.module.config if hasattr(model, "module") else model.config
+    labels = torch.from_numpy(batch.labels).to(device)
+    decoder_input_ids = shift_right(
+        labels,
+        start_token_id=config.decoder_start_token_id,
+        pad_token_id=config.pad_token_id,
+    )
+    logits = model(
+        input_ids=torch.from_numpy(batch.input_ids).to(device),
+        attention_mask=torch.from_numpy(batch.attention_mask).to(device),
+        decoder_input_ids=decoder_input_ids,
+        use_cache=False,
+    ).logits  # (B, T, V)
+    return functional.cross_entropy(
+        logits.flatten(0, 1).float(), labels.flatten(), ignore_index=-100, reduction="sum"
+    )
+
+
+@torch.no_grad()
+def mean_loss(
+    model: nn.Module,
+    data: corpus.EncodedCorpus,
+    device: torch.device,
+    *,
+    sample: int,
+    batch_tokens: int = 4_000,
+) -> float:
+    """Teacher-forced loss on single sentences, nats a target token.
+
+    Args:
+        sample: pairs taken at even distances over the corpus; all if it has no more.
+    """
+    was_training = model.training
+    model.eval()
+    config = model.module.config if hasattr(model, "module") else model.config
+    chosen = np.unique(np.linspace(0, len(data) - 1, min(sample, len(data))).astype(int))
+    pairs = sorted((data.ids(int(i)) for i in chosen), key=lambda pair: (len(pair[1]), len(pair[0])))
+    total, tokens = 0.0, 0
+    while pairs:
+        rows = max(1, batch_tokens // (len(pairs[-1][1]) + 1))
+        part, pairs = pairs[-rows:], pairs[:-rows]
+        batch = corpus.make_batch(
+            part, pad_token_id=config.pad_token_id, eos_token_id=config.eos_token_id
+        )
+        total += summed_loss(model, batch, device).item()
+        tokens += batch.num_target_tokens
+    model.train(was_training)
+    return total / tokens
+
+
+# ---------------------------------------------------------------------------------------------
+# Checkpoints
+
+
+def _checkpoints(folder: Path) -> list[Path]:
+    return sorted(folder.glob("checkpoint-*"), reverse=True)
+
+
+def save_checkpoint(accelerator: Accelerator, folder: Path, position: Position, keep: int = 2) -> Path:
+    """Save the full state aside, flush it, rename it; older ones than the last `keep` go."""
+    final = folder / f"checkpoint-{position.step:08d}"
+    aside = folder / f".partial-{position.step:08d}"
+    if accelerator.is_main_process:
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir(parents=True)
+    accelerator.wait_for_everyone()
+    accelerator.save_state(str(aside))
+    accelerator.wait_for_everyone()
+    if accelerator.is_main_process:
+        (aside / "position.json").write_text(json.dumps(asdict(position)), encoding="utf-8")
+        for file in aside.iterdir():
+            with file.open("rb") as stream:
+                os.fsync(stream.fileno())
+        shutil.rmtree(final, ignore_errors=True)
+        os.replace(aside, final)
+        for old in _checkpoints(folder)[keep:]:
+            shutil.rmtree(old, ignore_errors=True)
+    accelerator.wait_for_everyone()
+    return final
+
+
+def load_checkpoint(
+    accelerator: Accelerator, folder: Path, say: Callable[[str], None]
+) -> Position | None:
+    """Load the newest whole state of `folder`, or None if there is none."""
+    for path in _checkpoints(folder):
+        try:
+            position = Position(**json.loads((path / "position.json").read_text(encoding="utf-8")))
+            accelerator.load_state(str(path))
+        except Exception as error:  # a damaged file raises whatever its reader raises
+            say(f"{path.name} cannot be read ({type(error).__name__}); going back to the one before")
+            continue
+        return position
+    return None
+
+
+# ---------------------------------------------------------------------------------------------
+# The log
+
+
+class Log:
+    """A JSONL file of what happened, cut back to the state a run goes on from."""
+
+    def __init__(self, path: Path, enabled: bool) -> None:
+        self.path, self.enabled = path, enabled
+
+    def rewind(self, tokens: int) -> None:
+        """Forget what was logged after `tokens`."""
+        if self.enabled and self.path.is_file():
+            kept = [json.dumps(row) for row in self.rows() if row["tokens"] <= tokens]
+            aside = self.path.with_suffix(".partial")
+            aside.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+            os.replace(aside, self.path)
+
+    def add(self, **row: Any) -> None:
+        if self.enabled:
+            with self.path.open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps(row) + "\n")
+
+    def rows(self) -> list[dict[str, Any]]:
+        """All whole rows; a last line cut by a crash is passed over."""
+        if not self.path.is_file():
+            return []
+        found = []
+        for line in self.path.read_text(encoding="utf-8").split("\n"):
+            with contextlib.suppress(json.JSONDecodeError):
+                found.append(json.loads(line))
+        return found
+
+
+def curve(rows: Sequence[dict[str, Any]], points: int = 200) -> dict[str, list[list[float]]]:
+    """Loss curves for `training.json`: ``train`` and ``dev`` as [tokens, loss], thinned."""
+    curves = {}
+    for name in ("loss", "dev_loss"):
+        all_points = [[row["tokens"], round(row[name], 4)] for row in rows if name in row]
+        step = max(1, math.ceil(len(all_points) / points))
+        curves["train" if name == "loss" else "dev"] = all_points[::-1][::step][::-1]
+    return curves
+
+
+# ---------------------------------------------------------------------------------------------
+# The loop
+
+
+class _StopRequest:
+    """Turns the first Ctrl-C or SIGTERM into a request to save and stop; the second one interrupts."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> _StopRequest:
+        with contextlib.suppress(ValueError):  # not in the main thread: then nobody can signal us
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, frame: object) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a call of `train` ended.
+
+    Attributes:
+        finished: the budget was reached and the model saved.
+        position: where the run stands.
+        report: what ``training.json`` holds, if finished.
+    """
+
+    finished: bool
+    position: Position
+    report: dict[str, Any] | None = None
+
+
+def train(
+    name: str,
+    sources: Sequence[corpus.Source],
+    tokenizer: Any,
+    run_folder: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    recipe: Recipe | None = None,
+    tokens: int = 0,
+    minutes: float = 0.0,
+    dev: corpus.EncodedCorpus | None = None,
+    dev_sample: int = 1_000,
+    dev_every_tokens: int = 500_000,
+    save_minutes: float = 4.0,
+    accumulate: int = 1,
+    start_from: str | os.PathLike[str] | None = None,
+    config: dict[str, Any] | None = None,
+    on_step: Callable[[Position, float], None] | None = None,
+) -> Result:
+    """Train a model, or go on with it.
+
+    Args:
+        name: one of `seqviz.architectures.MODEL_NAMES` or an ablation.
+        sources: encoded corpora with their repeats; the same list, in the same order, for every call.
+        tokenizer: the shared tokenizer; saved with the model.
+        run_folder: state and log of this run.
+        out: folder of the finished model.
+        recipe: settings of the run; must be the same when a run goes on.
+        tokens: budget in target tokens of the finished model, the cool-down at its end.
+        minutes: longest time of this call. With `tokens`, the run is saved and can go on later;
+            alone, the cool-down begins in time for the model to be finished.
+        dev: corpus for the validation loss; needed for a model that `seqviz.load` accepts.
+        dev_sample: pairs of it.
+        dev_every_tokens: target tokens between two validation losses.
+        save_minutes: minutes between two saved states.
+        accumulate: chunks in which a process works through its part of a batch.
+        start_from: model folder whose weights begin a new run (with a new warm-up).
+        config: settings of the architecture that differ from `build`'s.
+        on_step: called after every step with position and loss.
+    Raises:
+        TrainingError: no budget, a run folder of other settings, a loss that is not finite.
+    """
+    recipe = recipe or Recipe()
+    if tokens <= 0 and minutes <= 0:
+        raise TrainingError("expected a budget, got none; give --tokens or --minutes")
+    run_folder, out = Path(run_folder), Path(out)
+    accelerator = Accelerator(mixed_precision="bf16" if torch.cuda.is_available() else "no")
+    device = accelerator.device
+
+    def say(text: str) -> None:
+        if accelerator.is_main_process:
+            tqdm.write(text, file=sys.stderr)
+
+    _claim(run_folder, name, recipe, sources, config, accelerator)
+    weights = build(name, len(tokenizer), seed=recipe.seed, **(config or {}))
+    position = Position()
+    if start_from is not None and not _checkpoints(run_folder):
+        position = _start_from(weights, Path(start_from))
+    model, *prepared = accelerator.prepare(weights, *optimizers(weights, recipe))
+    base_rates = [[group["lr"] for group in opt.param_groups] for opt in prepared]
+
+    # A cool-down has its own folder, so that the state before it stays.
+    branch = run_folder / f"cooldown-{tokens}" if tokens else None
+    found = branch and load_checkpoint(accelerator, branch, say)
+    found = found or load_checkpoint(accelerator, run_folder, say)
+    if found:
+        position = found
+        say(f"{name}: going on after {position.tokens:,} target tokens")
+    position.budget = tokens
+    if tokens and position.tokens > (1 - recipe.cooldown) * tokens and not (
+        branch and _checkpoints(branch)
+    ):
+        say(
+            f"{name}: the run has already seen {position.tokens:,} of {tokens:,} tokens at the full "
+            "rate; the cool-down is shorter than usual"
+        )
+    log = Log(run_folder / "log.jsonl", accelerator.is_main_process)
+    log.rewind(position.tokens)
+
+    started = time.monotonic()
+    seconds_before, tokens_before, last_save = position.seconds, position.tokens, started
+    next_dev = (position.tokens // dev_every_tokens + 1) * dev_every_tokens
+    smoothed: float | None = None
+    recent: list[tuple[float, int]] = []
+    bar = tqdm(
+        total=tokens or None,
+        initial=position.tokens,
+        desc=name,
+        unit=" tokens",
+        unit_scale=True,
+        disable=not (accelerator.is_main_process and sys.stderr.isatty()),
+    )
+
+    def elapsed() -> float:
+        return time.monotonic() - started
+
+    def save() -> None:
+        nonlocal last_save
+        position.seconds = seconds_before + elapsed()
+        cooling = position.budget and position.tokens > (1 - recipe.cooldown) * position.budget
+        folder = run_folder / f"cooldown-{position.budget}" if cooling else run_folder
+        save_checkpoint(accelerator, folder, position)
+        last_save = time.monotonic()
+
+    finished = False
+    with _StopRequest() as stop:
+        for batch, examples_words in _batches(
+            sources,
+            recipe,
+            position,
+            accelerator,
+            accumulate,
+            tokenizer.pad_token_id,
+            tokenizer.eos_token_id,
+        ):
+            if position.budget and position.tokens >= position.budget:
+                finished = True
+                break
+            if minutes and not tokens and not position.budget and elapsed() > 48.0 * minutes:
+                # Four fifths of the time are over: what the rest allows becomes the budget.
+                save()
+                speed = (position.tokens - tokens_before) / elapsed()
+                left = max(60.0 * minutes - elapsed(), 0.25 * elapsed())
+                position.budget = position.tokens + max(recipe.batch_tokens, int(speed * left))
+                recipe = Recipe(
+                    **{**asdict(recipe), "cooldown": 1 - position.tokens / position.budget}
+                )
+            stopping = _any(stop.asked or bool(minutes and tokens and elapsed() > 60 * minutes), accelerator)
+            before_cooldown = (
+                tokens
+                and position.tokens <= (1 - recipe.cooldown) * tokens
+                and position.tokens + batch.num_target_tokens > (1 - recipe.cooldown) * tokens
+            )
+            if stopping or before_cooldown or time.monotonic() - last_save > 60 * save_minutes:
+                save()
+            if stopping:
+                break
+
+            factor = rate_factor(position.tokens, recipe, position.budget, position.warmup_from)
+            for optimizer, rates in zip(prepared, base_rates, strict=True):
+                for group, rate in zip(optimizer.param_groups, rates, strict=True):
+                    group["lr"] = rate * factor
+            loss_sum = torch.zeros((), device=device)
+            for index, chunk in enumerate(batch.chunks):
+                last = index == len(batch.chunks) - 1
+                with contextlib.nullcontext() if last else accelerator.no_sync(model):
+                    chunk_loss = summed_loss(model, chunk, device)
+                    # Gradients are averaged over processes; we want their sum over all tokens.
+                    scale = accelerator.num_processes / batch.num_target_tokens
+                    accelerator.backward(chunk_loss * scale)
+                    loss_sum += chunk_loss.detach()
+            norm = accelerator.clip_grad_norm_(model.parameters(), recipe.clip_norm)
+            loss = accelerator.reduce(loss_sum, "sum").item() / batch.num_target_tokens
+            if not math.isfinite(loss) or not math.isfinite(float(norm)):
+                raise TrainingError(
+                    f"expected a finite loss, got {loss} (gradient norm {float(norm)}) at step "
+                    f"{position.step}; the last whole state is kept, try a lower learning rate"
+                )
+            for optimizer in prepared:
+                optimizer.step()
+                optimizer.zero_grad()
+
+            position.step += 1
+            position.tokens += batch.num_target_tokens
+            position.batch += 1
+            for words, count in zip(*np.unique(examples_words, return_counts=True), strict=True):
+                position.length_histogram[min(int(words), corpus.MAX_SOURCE_WORDS)] += int(count)
+            smoothed = loss if smoothed is None else 0.95 * smoothed + 0.05 * loss
+            recent.append((loss * batch.num_target_tokens, batch.num_target_tokens))
+            bar.update(batch.num_target_tokens)
+            bar.set_postfix(loss=f"{smoothed:.3f}", refresh=False)
+            if on_step:
+                on_step(position, loss)
+            if position.step % 20 == 0:
+                log.add(
+                    step=position.step,
+                    tokens=position.tokens,
+                    loss=sum(l for l, _ in recent) / sum(t for _, t in recent),
+                    rate_factor=round(factor, 4),
+                    gradient_norm=round(float(norm), 4),
+                    seconds=round(seconds_before + elapsed(), 1),
+                    tokens_per_second=round((position.tokens - tokens_before) / elapsed(), 1),
+                )
+                recent = []
+            if dev is not None and position.tokens >= next_dev:
+                next_dev += dev_every_tokens
+                if accelerator.is_main_process:
+                    dev_loss = mean_loss(accelerator.unwrap_model(model), dev, device, sample=dev_sample)
+                    log.add(tokens=position.tokens, step=position.step, dev_loss=dev_loss)
+                    say(
+                        f"{name}: {position.tokens:,} tokens, loss {smoothed:.3f}, dev loss "
+                        f"{dev_loss:.3f}, {(position.tokens - tokens_before) / elapsed():,.0f} tokens/s"
+                    )
+                accelerator.wait_for_everyone()
+        bar.close()
+    position.seconds = seconds_before + elapsed()
+    if not finished:
+        say(f"{name}: saved after {position.tokens:,} target tokens; the same command goes on")
+        return Result(False, position)
+
+    save()
+    report = None
+    if accelerator.is_main_process:
+        final = accelerator.unwrap_model(model)
+        dev_loss = None if dev is None else mean_loss(final, dev, device, sample=dev_sample)
+        log.add(tokens=position.tokens, step=position.step, dev_loss=dev_loss or float("nan"))
+        report = _report(name, final, sources, recipe, position, log, dev, dev_loss, accelerator)
+        save_model(final, tokenizer, out, report)
+    accelerator.wait_for_everyone()
+    return Result(True, position, report)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """This process's chunks of one batch, and the target tokens of the whole batch."""
+
+    chunks: list[corpus.Batch]
+    num_target_tokens: int
+
+
+def _batches(
+    sources: Sequence[corpus.Source],
+    recipe: Recipe,
+    position: Position,
+    accelerator: Accelerator,
+    accumulate: int,
+    pad_token_id: int,
+    eos_token_id: int,
+) -> Iterator[tuple[_Step, np.ndarray]]:
+    """Batches from `position` on, without end, with the source words of their examples."""
+    process, processes = accelerator.process_index, accelerator.num_processes
+    while True:
+        epoch = corpus.plan_epoch(
+            sources, seed=recipe.seed, epoch=position.epoch, join_probability=recipe.join_probability
+        )
+        plan = corpus.plan_batches(
+            epoch, batch_tokens=recipe.batch_tokens, seed=recipe.seed, number=position.epoch
+        )
+        for number in range(position.batch, len(plan)):
+            examples = plan[number]
+            mine = examples[process::processes]
+            chunks = []
+            for part in (mine[i::accumulate] for i in range(accumulate)):
+                # A process without a sentence still takes part, with a target that counts nothing.
+                rows = part if len(part) else examples[:1]
+                pairs = [
+                    sources[epoch.corpus[e]].corpus.ids(int(epoch.first[e]), int(epoch.count[e]))
+                    for e in rows
+                ]
+                chunk = corpus.make_batch(
+                    pairs, pad_token_id=pad_token_id, eos_token_id=eos_token_id
+                )
+                if not len(part):
+                    chunk.labels[:] = -100
+                chunks.append(chunk)
+            total = int(epoch.target_length[examples].sum())
+            yield _Step(chunks, total), epoch.source_words[examples]
+        position.epoch += 1
+        position.batch = 0
+
+
+def _any(flag: bool, accelerator: Accelerator) -> bool:
+    """True in every process if it is true in one."""
+    if accelerator.num_processes == 1:
+        return flag
+    return bool(accelerator.reduce(torch.tensor(float(flag), device=accelerator.device), "sum") > 0)
+
+
+def _claim(
+    run_folder: Path,
+    name: str,
+    recipe: Recipe,
+    sources: Sequence[corpus.Source],
+    config: dict[str, Any] | None,
+    accelerator: Accelerator,
+) -> None:
+    """Write the settings of a new run, or check that they are those of the run found."""
+    settings = {
+        "model": name,
+        "recipe": asdict(recipe),
+        "config": config or {},
+        "data": [[s.corpus.information["sha256"], len(s.corpus), s.repeat] for s in sources],
+    }
+    path = run_folder / "settings.json"
+    if path.is_file():
+        found = json.loads(path.read_text(encoding="utf-8"))
+        for key, value in settings.items():
+            if found.get(key) != value:
+                raise TrainingError(
+                    f"expected the {key} of the run in {run_folder} ({found.get(key)}), got {value}; "
+                    "use the same settings or another run folder"
+                )
+    elif accelerator.is_main_process:
+        run_folder.mkdir(parents=True, exist_ok=True)
+        aside = path.with_suffix(".partial")
+        aside.write_text(json.dumps(settings, indent=1), encoding="utf-8")
+        os.replace(aside, path)
+    accelerator.wait_for_everyone()
+
+
+def _start_from(model: nn.Module, folder: Path) -> Position:
+    """Load weights into a fresh model; the position follows what they have seen."""
+    from safetensors.torch import load_file
+
+    training = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+    missing, unexpected = model.load_state_dict(load_file(folder / "model.safetensors"), strict=False)
+    tied = set(getattr(model, "_tied_weights_keys", None) or {})
+    missing = [key for key in missing if key not in tied and "embed_positions" not in key]
+    if missing or unexpected:
+        raise TrainingError(
+            f"expected weights of the same architecture in {folder}; missing {missing[:3]}, "
+            f"unexpected {unexpected[:3]}"
+        )
+    return Position(
+        step=training["steps"],
+        tokens=training["target_tokens"],
+        epoch=training["next"]["epoch"],
+        batch=training["next"]["batch"],
+        seconds=training["seconds"],
+        warmup_from=training["target_tokens"],
+        length_histogram=training["length_histogram"],
+        started_from={"target_tokens": training["target_tokens"], "dev_loss": training["dev_loss"]},
+    )
+
+
+def _report(
+    name: str,
+    model: nn.Module,
+    sources: Sequence[corpus.Source],
+    recipe: Recipe,
+    position: Position,
+    log: Log,
+    dev: corpus.EncodedCorpus | None,
+    dev_loss: float | None,
+    accelerator: Accelerator,
+) -> dict[str, Any]:
+    return {
+        "schema": 1,
+        "model": name,
+        "num_parameters": num_parameters(model),
+        "target_tokens": position.tokens,
+        "budget": position.budget,
+        "steps": position.step,
+        "seconds": round(position.seconds, 1),
+        "next": {"epoch": position.epoch, "batch": position.batch},
+        "started_from": position.started_from,
+        "hardware": hardware(accelerator.device),
+        "processes": accelerator.num_processes,
+        "recipe": asdict(recipe),
+        "data": [{**s.corpus.information, "repeat": s.repeat} for s in sources],
+        "dev_data": dev and {k: dev.information[k] for k in ("name", "sha256", "pairs")},
+        "dev_loss": dev_loss and round(dev_loss, 4),
+        "losses": curve(log.rows()),
+        "length_histogram": position.length_histogram,
+        "versions": versions(),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def hardware(device: torch.device | str = "cpu") -> str:
+    """The processor or accelerator in words, with the threads PyTorch uses on a CPU."""
+    if str(device).startswith("cuda"):
+        return torch.cuda.get_device_name(torch.device(device))
+    model = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n"):
+            if line.startswith("model name"):
+                model = line.split(":", 1)[1].strip()
+                break
+    return f"CPU {model}, {torch.get_num_threads()} threads"
+
+
+def save_model(
+    model: nn.Module, tokenizer: Any, folder: str | os.PathLike[str], report: dict[str, Any]
+) -> None:
+    """Save a finished model as an ordinary Transformers folder, weights in fp16.
+
+    Written beside `folder` and renamed, so that it holds the old model or the new one, never half.
+    """
+    folder = Path(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
+    try:
+        aside.chmod(0o755)
+        copy.deepcopy(model).cpu().half().eval().save_pretrained(aside)
+        tokenizer.save_pretrained(aside)
+        (aside / "training.json").write_text(
+            json.dumps(report, indent=1) + "\n", encoding="utf-8"
+        )
+        for file in aside.iterdir():
+            file.chmod(0o644)
+        if folder.exists():
+            old = folder.with_name(f".{folder.name}-old")
+            shutil.rmtree(old, ignore_errors=True)
+            os.replace(folder, old)
+            os.replace(aside, folder)
+            shutil.rmtree(old)
+        else:
+            os.replace(aside, folder)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
