@@ -1,19 +1,52 @@
-"""seqviz: four generations of sequence-to-sequence translators, side by side."""
+"""seqviz: four generations of sequence-to-sequence translators, side by side.
+
+    import seqviz
+    translator = seqviz.load("lstm-attention")
+    translation = translator.translate("The report was adopted yesterday.")
+    print(translation.text)
+"""
 
 from __future__ import annotations
 
-import platform
-from importlib.metadata import PackageNotFoundError, version
+import importlib
+from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from seqviz.version import __version__, versions
+
+if TYPE_CHECKING:
+    from seqviz.architectures import MODEL_NAMES
+    from seqviz.attention_map import AttentionMap
+    from seqviz.translation import ModelError, Note, Translation, Translator, load
+
+__all__ = [
+    "MODEL_NAMES",
+    "AttentionMap",
+    "ModelError",
+    "Note",
+    "Translation",
+    "Translator",
+    "__version__",
+    "load",
+    "versions",
+]
+
+_HOMES = {
+    "MODEL_NAMES": "seqviz.architectures",
+    "AttentionMap": "seqviz.attention_map",
+    "ModelError": "seqviz.translation",
+    "Note": "seqviz.translation",
+    "Translation": "seqviz.translation",
+    "Translator": "seqviz.translation",
+    "load": "seqviz.translation",
+}
 
 
-def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that decide a number, for reports."""
-    found = {"python": platform.python_version(), "seqviz": __version__}
-    for package in ("torch", "transformers", "tokenizers", "accelerate", "sacrebleu", "numpy"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
+def __getattr__(name: str) -> Any:
+    """Import PyTorch and Transformers only when something that needs them is asked for."""
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'seqviz' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -17,6 +17,7 @@ import lzma
 import os
 import shutil
 import tempfile
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
+from tokenizers import Tokenizer
 
 MAX_SOURCE_WORDS = 100
 MAX_SOURCE_PIECES = 160
@@ -82,7 +84,7 @@ def read_pairs(path: str | os.PathLike[str]) -> Iterator[Pair]:
                     line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
                 except UnicodeDecodeError as error:
                     raise CorpusError(
-                        f"{path}, line {number}: expected UTF-8, got byte 0x{raw[error.start]:02x} "
+                        f"{path}, line {number}: expected UTF-8, got byte 0x{error.object[error.start]:02x} "
                         f"at position {error.start}; convert the file to UTF-8"
                     ) from None
                 columns = line.rstrip("\r\n").split("\t")
@@ -92,7 +94,7 @@ def read_pairs(path: str | os.PathLike[str]) -> Iterator[Pair]:
                         f"target), got {len(columns)}; replace tabs inside sentences by spaces"
                     )
                 yield Pair(*columns)
-    except (EOFError, lzma.LZMAError, gzip.BadGzipFile, OSError) as error:
+    except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
         raise CorpusError(
             f"{path}: cannot be read past line {number} ({error}); the file is damaged or cut short, "
             "copy it anew"
@@ -148,7 +150,8 @@ class EncodedCorpus:
     def ids(self, first: int, count: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Source and target ids of `count` consecutive pairs joined by spaces.
 
-        Pieces never cross a space, so the ids of a join are the ids of its parts in a row.
+        Pieces never cross a space, so the ids of a join are the ids of its parts in a row (but for
+        the rare part that begins with a mark such as ``?``, before which a space is dropped).
         """
         s, t = self.source_offsets, self.target_offsets
         end = first + count
@@ -179,39 +182,61 @@ def encode_corpus(
         held_out: digests of pairs that must not be trained on, see `held_out_digests`.
         chunk_size: pairs given to the batch encoder at once.
     Raises:
-        CorpusError: see `read_pairs`; also when no pair is left after cleaning.
+        CorpusError: see `read_pairs`; also when no pair is left after cleaning, or when the arrays of
+            an earlier call are damaged.
     """
     path = Path(path)
     if not path.is_file():
         raise CorpusError(f"expected a corpus file at {path}, found none; check the path")
+    if len(tokenizer) > 1 << 16:
+        raise CorpusError(
+            f"expected at most {1 << 16} pieces, got a tokenizer with {len(tokenizer)}; "
+            "ids are stored in two bytes, use a smaller vocabulary"
+        )
+    backend = _whole_text(tokenizer)
     digest = file_digest(path)
     key = hashlib.sha256(
         "\n".join(
             [
                 str(ENCODING_VERSION),
                 digest,
-                tokenizer.backend_tokenizer.to_str(),
+                backend.to_str(),
                 hashlib.sha256(b"".join(sorted(held_out))).hexdigest(),
             ]
         ).encode()
     ).hexdigest()[:20]
     folder = Path(cache_folder) / f"encoded-{key}"
     if not (folder / "information.json").is_file():
-        _encode_into(folder, path, digest, tokenizer, held_out, chunk_size)
-    arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS}
-    information = json.loads((folder / "information.json").read_text(encoding="utf-8"))
+        _encode_into(folder, path, digest, backend, held_out, chunk_size)
+    try:
+        arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS}
+        information = json.loads((folder / "information.json").read_text(encoding="utf-8"))
+    except (OSError, EOFError, ValueError) as error:
+        raise CorpusError(
+            f"{folder}: expected the arrays of an encoded corpus, they cannot be read ({error}); "
+            "delete the folder, it is then made anew"
+        ) from error
     return EncodedCorpus(**arrays, information=information)
+
+
+def _whole_text(tokenizer: Any) -> Tokenizer:
+    """A copy of the fast tokenizer that neither cuts nor pads, whatever was asked of it before."""
+    backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    backend.no_truncation()
+    backend.no_padding()
+    # Typed control tokens are text; this setting is not part of the tokenizer's JSON.
+    backend.encode_special_tokens = True
+    return backend
 
 
 def _encode_into(
     folder: Path,
     path: Path,
     digest: str,
-    tokenizer: Any,
+    backend: Tokenizer,
     held_out: frozenset[bytes],
     chunk_size: int,
 ) -> None:
-    backend = tokenizer.backend_tokenizer
     dropped: Counter[str] = Counter()
     parts: dict[str, list[np.ndarray]] = {name: [] for name in _ARRAYS}
     documents: dict[str, int] = {}
@@ -289,9 +314,10 @@ def _encode_into(
         os.replace(aside, folder)
     except OSError:
         # Another process was first with the same content, or the disk is full.
-        shutil.rmtree(aside, ignore_errors=True)
         if not (folder / "information.json").is_file():
             raise
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -336,6 +362,9 @@ def plan_epoch(
 
     With `join_probability` an example is 2 to 8 (uniform) consecutive pairs of one document, fewer
     where the document or a length cap ends the join. The result depends on the arguments alone.
+
+    Raises:
+        CorpusError: no corpus, or none that is repeated at least once.
     """
     columns: list[np.ndarray] = []
     for index, source in enumerate(sources):
@@ -358,6 +387,11 @@ def plan_epoch(
                     ]
                 )
             )
+    if not columns:
+        raise CorpusError(
+            "expected at least one corpus that an epoch goes through, got none; give a corpus with a "
+            "repeat of 1 or more"
+        )
     return Epoch(*np.concatenate(columns, axis=1))
 
 

@@ -2,7 +2,8 @@
 
 Trained by SentencePiece, kept as an ordinary fast tokenizer of Transformers. The ids follow Marian:
 end of sentence 0, unknown 1, padding last. The normaliser is part of ``tokenizer.json``, so every
-program that reads the folder cleans text in the same way.
+program that reads the folder cleans text in the same way. `segment` and `group_pieces` say which
+pieces make up which word.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import shutil
 import string
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,9 +37,10 @@ def normalizer() -> normalizers.Normalizer:
     replace = normalizers.Replace
     return normalizers.Sequence(
         [
-            normalizers.NFC(),
-            # Soft hyphen, zero-width characters, direction marks, word joiners, byte-order mark.
+            # Soft hyphen, zero-width characters, direction marks, word joiners, byte-order mark. They
+            # go before NFC: one of them may stand between a letter and its accent.
             replace(Regex("[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe0e\ufe0f\ufeff]"), ""),
+            normalizers.NFC(),
             replace(Regex(r"[\p{Cc}\p{Z}]"), " "),
             replace(Regex("[\u2018\u2019\u201a\u201b\u02bc\u2032\u2039\u203a`\u00b4]"), "'"),
             replace(Regex("\u00ab *"), '"'),
@@ -168,3 +170,82 @@ def load(folder: str | os.PathLike[str]) -> PreTrainedTokenizerFast:
             "use a tokenizer trained by 'seqviz tokenizer'"
         )
     return tokenizer
+
+
+# ---------------------------------------------------------------------------------------------
+# Pieces and words
+
+
+@dataclass(frozen=True)
+class Segmentation:
+    """A text cut into pieces, and the words they belong to.
+
+    Joined by spaces, `words` are the normalised text; joined without, `pieces` are the same text with
+    `WORD_START` in front of every word.
+
+    Attributes:
+        ids: of the pieces, without an end token.
+        pieces: as shown; `WORD_START` is kept, an unknown piece is its characters in the text.
+        words: whitespace words of the normalised text.
+        word_of_piece: index of the word each piece lies in; a lone `WORD_START` lies in the word that
+            it begins.
+        unknown: distinct characters of the text that have no piece, in order of appearance.
+    """
+
+    ids: tuple[int, ...]
+    pieces: tuple[str, ...]
+    words: tuple[str, ...]
+    word_of_piece: tuple[int, ...]
+    unknown: tuple[str, ...]
+
+
+def segment(tokenizer: Any, text: str) -> Segmentation:
+    """Cut any text into pieces and words; empty where nothing visible is left of it."""
+    plain = normalize(text)
+    # Positions refer to what the tokenizer is given, so it is given the normalised text.
+    encoding = tokenizer(
+        plain, add_special_tokens=False, return_offsets_mapping=True, verbose=False
+    )
+    pieces = tokenizer.convert_ids_to_tokens(encoding.input_ids)
+    unknown: dict[str, None] = {}
+    for position, id_ in enumerate(encoding.input_ids):
+        if id_ == tokenizer.unk_token_id:
+            start, end = encoding.offset_mapping[position]
+            pieces[position] = plain[start:end]
+            unknown.update(dict.fromkeys(plain[start:end]))
+    words, word_of_piece = group_pieces(pieces)
+    return Segmentation(
+        ids=tuple(encoding.input_ids),
+        pieces=tuple(pieces),
+        words=tuple(words),
+        word_of_piece=tuple(word_of_piece),
+        unknown=tuple(unknown),
+    )
+
+
+def group_pieces(pieces: Sequence[str]) -> tuple[list[str], list[int]]:
+    """Group pieces into words, also those of a model's output, which need not be well-formed.
+
+    A piece with `WORD_START` starts a word, and so does the first piece. A lone `WORD_START` lies in
+    the word that it begins; at the end, where it begins none, in the last word.
+
+    Returns:
+        the words without `WORD_START`, and for each piece the index of its word. Joined by spaces, the
+        words are the text of the pieces without doubled spaces.
+    """
+    words: list[str] = []
+    word_of_piece: list[int] = []
+    starts = True
+    for piece in pieces:
+        text = piece.removeprefix(WORD_START)
+        starts = starts or text != piece
+        if starts and text:
+            words.append("")
+            starts = False
+        # While no text has come since the last start, the piece waits for the word after it.
+        word_of_piece.append(len(words) if starts else len(words) - 1)
+        if text:
+            words[-1] += text
+    if pieces and not words:
+        words.append("")
+    return words, [min(index, len(words) - 1) for index in word_of_piece]

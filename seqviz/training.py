@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import hashlib
 import json
 import math
 import os
@@ -33,13 +34,15 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate import Accelerator
+from accelerate.utils.other import load as load_pickled
 from torch import Tensor, nn
 from torch.nn import functional
 from tqdm import tqdm
 
-from seqviz import corpus, versions
+from seqviz import corpus
 from seqviz.architectures import build, num_parameters
 from seqviz.architectures.recurrent import shift_right
+from seqviz.version import versions
 
 
 class TrainingError(RuntimeError):
@@ -194,11 +197,15 @@ def _checkpoints(folder: Path) -> list[Path]:
 
 
 def save_checkpoint(accelerator: Accelerator, folder: Path, position: Position, keep: int = 2) -> Path:
-    """Save the full state aside, flush it, rename it; older ones than the last `keep` go."""
+    """Save the full state aside, flush it, rename it; older ones than the last `keep` go.
+
+    A state of a later step goes too: had it been whole, the run would have gone on from there.
+    """
     final = folder / f"checkpoint-{position.step:08d}"
     aside = folder / f".partial-{position.step:08d}"
     if accelerator.is_main_process:
-        shutil.rmtree(aside, ignore_errors=True)
+        for left_over in folder.glob(".partial-*"):  # of a call that was killed, or a full disk
+            shutil.rmtree(left_over, ignore_errors=True)
         aside.mkdir(parents=True)
     accelerator.wait_for_everyone()
     accelerator.save_state(str(aside))
@@ -208,9 +215,16 @@ def save_checkpoint(accelerator: Accelerator, folder: Path, position: Position, 
         for file in aside.iterdir():
             with file.open("rb") as stream:
                 os.fsync(stream.fileno())
-        shutil.rmtree(final, ignore_errors=True)
-        os.replace(aside, final)
-        for old in _checkpoints(folder)[keep:]:
+        if final.exists():
+            before = folder / f".partial-{position.step:08d}-before"
+            os.replace(final, before)
+            os.replace(aside, final)
+            shutil.rmtree(before, ignore_errors=True)
+        else:
+            os.replace(aside, final)
+        saved = _checkpoints(folder)
+        newest = saved.index(final)
+        for old in saved[:newest] + saved[newest + keep :]:
             shutil.rmtree(old, ignore_errors=True)
     accelerator.wait_for_everyone()
     return final
@@ -219,10 +233,19 @@ def save_checkpoint(accelerator: Accelerator, folder: Path, position: Position, 
 def load_checkpoint(
     accelerator: Accelerator, folder: Path, say: Callable[[str], None]
 ) -> Position | None:
-    """Load the newest whole state of `folder`, or None if there is none."""
+    """Load the newest whole state of `folder`, or None if there is none.
+
+    Where it returns None after it said that a state cannot be read, model and optimisers may hold
+    parts of that state.
+    """
     for path in _checkpoints(folder):
         try:
             position = Position(**json.loads((path / "position.json").read_text(encoding="utf-8")))
+            # Accelerate passes over random states that it cannot read. A process that was not there
+            # when the state was saved has none.
+            random_states = path / f"random_states_{accelerator.process_index}.pkl"
+            if accelerator.is_main_process or random_states.is_file():
+                load_pickled(random_states)
             accelerator.load_state(str(path))
         except Exception as error:  # a damaged file raises whatever its reader raises
             say(f"{path.name} cannot be read ({type(error).__name__}); going back to the one before")
@@ -269,7 +292,10 @@ def curve(rows: Sequence[dict[str, Any]], points: int = 200) -> dict[str, list[l
     """Loss curves for `training.json`: ``train`` and ``dev`` as [tokens, loss], thinned."""
     curves = {}
     for name in ("loss", "dev_loss"):
-        all_points = [[row["tokens"], round(row[name], 4)] for row in rows if name in row]
+        # A model saved twice at the same tokens has one point there.
+        all_points = list(
+            {row["tokens"]: [row["tokens"], round(row[name], 4)] for row in rows if name in row}.values()
+        )
         step = max(1, math.ceil(len(all_points) / points))
         curves["train" if name == "loss" else "dev"] = all_points[::-1][::step][::-1]
     return curves
@@ -357,7 +383,8 @@ def train(
         config: settings of the architecture that differ from `build`'s.
         on_step: called after every step with position and loss.
     Raises:
-        TrainingError: no budget, a run folder of other settings, a loss that is not finite.
+        TrainingError: no budget, or one that the run is past; a run folder of other settings, or whose
+            saved states are all damaged; unusable `start_from`; a loss that is not finite.
     """
     recipe = recipe or Recipe()
     if tokens <= 0 and minutes <= 0:
@@ -370,7 +397,7 @@ def train(
         if accelerator.is_main_process:
             tqdm.write(text, file=sys.stderr)
 
-    _claim(run_folder, name, recipe, sources, config, accelerator)
+    _claim(run_folder, name, recipe, sources, tokenizer, config, accelerator)
     weights = build(name, len(tokenizer), seed=recipe.seed, **(config or {}))
     position = Position()
     if start_from is not None and not _checkpoints(run_folder):
@@ -382,6 +409,11 @@ def train(
     branch = run_folder / f"cooldown-{tokens}" if tokens else None
     found = branch and load_checkpoint(accelerator, branch, say)
     found = found or load_checkpoint(accelerator, run_folder, say)
+    if found is None and (_checkpoints(run_folder) or (branch and _checkpoints(branch))):
+        raise TrainingError(
+            f"expected a whole saved state in {run_folder}, none of those there can be read; to begin "
+            "anew use another run folder or delete this one"
+        )
     if found:
         position = found
         say(f"{name}: going on after {position.tokens:,} target tokens")
@@ -392,6 +424,11 @@ def train(
         say(
             f"{name}: the run has already seen {position.tokens:,} of {tokens:,} tokens at the full "
             "rate; the cool-down is shorter than usual"
+        )
+    if tokens and position.tokens >= tokens and not (branch and _checkpoints(branch)):
+        raise TrainingError(
+            f"expected a budget over the {position.tokens:,} target tokens that the run has seen at the "
+            f"full rate, got {tokens:,}; there is no room for a cool-down, give a larger one"
         )
     log = Log(run_folder / "log.jsonl", accelerator.is_main_process)
     log.rewind(position.tokens)
@@ -522,7 +559,8 @@ def train(
     if accelerator.is_main_process:
         final = accelerator.unwrap_model(model)
         dev_loss = None if dev is None else mean_loss(final, dev, device, sample=dev_sample)
-        log.add(tokens=position.tokens, step=position.step, dev_loss=dev_loss or float("nan"))
+        if dev_loss is not None:
+            log.add(tokens=position.tokens, step=position.step, dev_loss=dev_loss)
         report = _report(name, final, sources, recipe, position, log, dev, dev_loss, accelerator)
         save_model(final, tokenizer, out, report)
     accelerator.wait_for_everyone()
@@ -590,6 +628,7 @@ def _claim(
     name: str,
     recipe: Recipe,
     sources: Sequence[corpus.Source],
+    tokenizer: Any,
     config: dict[str, Any] | None,
     accelerator: Accelerator,
 ) -> None:
@@ -599,12 +638,14 @@ def _claim(
         "recipe": asdict(recipe),
         "config": config or {},
         "data": [[s.corpus.information["sha256"], len(s.corpus), s.repeat] for s in sources],
+        "tokenizer": hashlib.sha256(json.dumps(tokenizer.get_vocab(), sort_keys=True).encode()).hexdigest(),
     }
     path = run_folder / "settings.json"
     if path.is_file():
         found = json.loads(path.read_text(encoding="utf-8"))
         for key, value in settings.items():
-            if found.get(key) != value:
+            # Runs begun before the tokenizer was recorded go on.
+            if found.get(key, value) != value:
                 raise TrainingError(
                     f"expected the {key} of the run in {run_folder} ({found.get(key)}), got {value}; "
                     "use the same settings or another run folder"
@@ -618,11 +659,36 @@ def _claim(
 
 
 def _start_from(model: nn.Module, folder: Path) -> Position:
-    """Load weights into a fresh model; the position follows what they have seen."""
+    """Load weights into a fresh model; the position follows what they have seen.
+
+    Raises:
+        TrainingError: no such folder, a damaged file, or weights of another architecture.
+    """
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    training = json.loads((folder / "training.json").read_text(encoding="utf-8"))
-    missing, unexpected = model.load_state_dict(load_file(folder / "model.safetensors"), strict=False)
+    try:
+        training = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+        position = Position(
+            step=training["steps"],
+            tokens=training["target_tokens"],
+            epoch=training["next"]["epoch"],
+            batch=training["next"]["batch"],
+            seconds=training["seconds"],
+            warmup_from=training["target_tokens"],
+            length_histogram=training["length_histogram"],
+            started_from={
+                "target_tokens": training["target_tokens"],
+                "dev_loss": training["dev_loss"],
+            },
+        )
+        state = load_file(folder / "model.safetensors")
+        missing, unexpected = model.load_state_dict(state, strict=False)
+    except (OSError, ValueError, KeyError, SafetensorError, RuntimeError) as error:
+        raise TrainingError(
+            f"expected a model folder of the same architecture in {folder}, with training.json and "
+            f"model.safetensors, got {type(error).__name__}: {str(error)[:300]}; check the folder"
+        ) from error
     tied = set(getattr(model, "_tied_weights_keys", None) or {})
     missing = [key for key in missing if key not in tied and "embed_positions" not in key]
     if missing or unexpected:
@@ -630,16 +696,7 @@ def _start_from(model: nn.Module, folder: Path) -> Position:
             f"expected weights of the same architecture in {folder}; missing {missing[:3]}, "
             f"unexpected {unexpected[:3]}"
         )
-    return Position(
-        step=training["steps"],
-        tokens=training["target_tokens"],
-        epoch=training["next"]["epoch"],
-        batch=training["next"]["batch"],
-        seconds=training["seconds"],
-        warmup_from=training["target_tokens"],
-        length_histogram=training["length_histogram"],
-        started_from={"target_tokens": training["target_tokens"], "dev_loss": training["dev_loss"]},
-    )
+    return position
 
 
 def _report(
@@ -668,7 +725,7 @@ def _report(
         "recipe": asdict(recipe),
         "data": [{**s.corpus.information, "repeat": s.repeat} for s in sources],
         "dev_data": dev and {k: dev.information[k] for k in ("name", "sha256", "pairs")},
-        "dev_loss": dev_loss and round(dev_loss, 4),
+        "dev_loss": None if dev_loss is None else round(dev_loss, 4),
         "losses": curve(log.rows()),
         "length_histogram": position.length_histogram,
         "versions": versions(),

@@ -55,7 +55,7 @@ class RecurrentConfig(PreTrainedConfig):
         attention_size: width of additive attention.
         forget_bias: of the LSTM's forget gates at the start.
     Raises:
-        ValueError: a switch with an unknown value, or a width that cannot be halved.
+        ValueError: a switch with an unknown value, a width that cannot be halved, or no layer.
     """
 
     model_type = "seqviz-recurrent"
@@ -92,6 +92,8 @@ class RecurrentConfig(PreTrainedConfig):
                 f"expected an even width (half for each direction), got {self.width}; "
                 f"try {self.width + 1}"
             )
+        if self.num_layers < 1:
+            raise ValueError(f"expected num_layers of 1 or more, got {self.num_layers}")
         super().__post_init__(**kwargs)
 
 

@@ -1,0 +1,152 @@
+"""Attention weights with the tokens they belong to, and how pieces become words.
+
+Positions are integers and tokens are labels: a token that occurs twice keeps both of its rows.
+
+Shapes: `L` layers, `H` heads, `T` queries (target tokens of a cross-attention map), `S` keys (source
+tokens).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+KINDS = ("cross", "encoder", "decoder")
+
+
+@dataclass(frozen=True)
+class AttentionMap:
+    """Weights of one kind of attention for one translation.
+
+    Attributes:
+        kind: "cross", "encoder" (self-attention of the source) or "decoder" (of the target).
+        model: name of the model.
+        weights: (L, H, T, S). Row t holds the weights with which target token t was chosen; of pieces
+            each row sums to 1.
+        source_tokens, target_tokens: labels of columns and rows; pieces, or words after `words`.
+        source_words, target_words: number of the word each token lies in; -1 for special tokens.
+        source_labels, target_labels: text of those words.
+        hidden_mass: weight of every row on hidden columns, (L, H, T); 0 where nothing is hidden.
+    """
+
+    kind: str
+    model: str
+    weights: np.ndarray = field(repr=False)
+    source_tokens: tuple[str, ...]
+    target_tokens: tuple[str, ...]
+    source_words: tuple[int, ...] = field(repr=False)
+    target_words: tuple[int, ...] = field(repr=False)
+    source_labels: tuple[str, ...] = field(repr=False)
+    target_labels: tuple[str, ...] = field(repr=False)
+    hidden_mass: np.ndarray = field(repr=False)
+
+    def __post_init__(self) -> None:
+        expected = (len(self.target_tokens), len(self.source_tokens))
+        if self.weights.ndim != 4 or self.weights.shape[2:] != expected:
+            raise ValueError(
+                f"expected weights (layers, heads, {expected[0]}, {expected[1]}) for "
+                f"{expected[0]} target and {expected[1]} source tokens, got {self.weights.shape}"
+            )
+        if len(self.source_words) != expected[1] or len(self.target_words) != expected[0]:
+            raise ValueError(
+                f"expected a word number for each of {expected[1]} source and {expected[0]} target "
+                f"tokens, got {len(self.source_words)} and {len(self.target_words)}"
+            )
+
+    @property
+    def num_layers(self) -> int:
+        return self.weights.shape[0]
+
+    @property
+    def num_heads(self) -> int:
+        return self.weights.shape[1]
+
+    def head(self, layer: int | None = None, head: int | None = None) -> np.ndarray:
+        """One matrix (T, S): of a layer and head, or the mean over those that are None.
+
+        Raises:
+            IndexError: no such layer or head; the message says how many there are.
+        """
+        for name, number, count in (
+            ("layer", layer, self.num_layers),
+            ("head", head, self.num_heads),
+        ):
+            if number is not None and not 0 <= number < count:
+                raise IndexError(f"expected {name} 0 to {count - 1}, got {number}")
+        picked = self.weights if layer is None else self.weights[layer : layer + 1]
+        picked = picked if head is None else picked[:, head : head + 1]
+        return picked.mean(axis=(0, 1))
+
+    def without_specials(self) -> AttentionMap:
+        """The map without rows and columns of special tokens.
+
+        Nothing is rescaled: `hidden_mass` says how much weight each shown row had on hidden columns.
+        """
+        return self._keep(
+            [i for i, w in enumerate(self.source_words) if w >= 0],
+            [i for i, w in enumerate(self.target_words) if w >= 0],
+        )
+
+    def words(self, specials: bool = False) -> AttentionMap:
+        """The map merged to words: weights summed over the pieces of a source word, averaged over
+        those of a target word.
+
+        Args:
+            specials: keep special tokens as tokens of their own; otherwise they are hidden and
+                `hidden_mass` says what they held.
+        """
+        source_groups, source_numbers = _groups(self.source_words)
+        target_groups, target_numbers = _groups(self.target_words)
+        summed = self.weights @ _indicator(source_groups, len(self.source_tokens)).T
+        averaging = _indicator(target_groups, len(self.target_tokens))
+        averaging = averaging / np.maximum(averaging.sum(axis=1, keepdims=True), 1.0)
+        merged = replace(
+            self,
+            weights=averaging @ summed,
+            source_tokens=_labels(source_groups, self.source_tokens, self.source_words, self.source_labels),
+            target_tokens=_labels(target_groups, self.target_tokens, self.target_words, self.target_labels),
+            source_words=source_numbers,
+            target_words=target_numbers,
+            hidden_mass=self.hidden_mass @ averaging.T,
+        )
+        return merged if specials else merged.without_specials()
+
+    def _keep(self, columns: list[int], rows: list[int]) -> AttentionMap:
+        hidden = sorted(set(range(len(self.source_tokens))) - set(columns))
+        mass = self.hidden_mass + self.weights[..., hidden].sum(axis=-1)
+        return replace(
+            self,
+            weights=self.weights[:, :, rows][..., columns],
+            source_tokens=tuple(self.source_tokens[i] for i in columns),
+            target_tokens=tuple(self.target_tokens[i] for i in rows),
+            source_words=tuple(self.source_words[i] for i in columns),
+            target_words=tuple(self.target_words[i] for i in rows),
+            hidden_mass=mass[..., rows],
+        )
+
+
+def _groups(words: tuple[int, ...]) -> tuple[list[list[int]], tuple[int, ...]]:
+    """Token positions of every word in order (each special token is a group of its own)."""
+    groups: list[list[int]] = []
+    numbers: list[int] = []
+    for position, word in enumerate(words):
+        if word >= 0 and numbers and numbers[-1] == word:
+            groups[-1].append(position)
+        else:
+            groups.append([position])
+            numbers.append(word)
+    return groups, tuple(numbers)
+
+
+def _indicator(groups: list[list[int]], tokens: int) -> np.ndarray:
+    matrix = np.zeros((len(groups), tokens))
+    for row, group in enumerate(groups):
+        matrix[row, group] = 1.0
+    return matrix
+
+
+def _labels(
+    groups: list[list[int]], tokens: tuple[str, ...], words: tuple[int, ...], labels: tuple[str, ...]
+) -> tuple[str, ...]:
+    return tuple(labels[words[g[0]]] if words[g[0]] >= 0 else tokens[g[0]] for g in groups)

@@ -1,0 +1,193 @@
+"""Greedy and beam search over a stepper, many sentences at once.
+
+Both are exact within their rule: a sentence's result does not depend on the others of its batch.
+Finished sentences leave the batch, so that one long sentence does not make the short ones wait.
+
+Shapes: `B` sentences, `K` beams, `V` vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from seqviz.architectures.stepping import Stepper
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One output.
+
+    Attributes:
+        ids: target token ids, with the end token if `finished`.
+        log_probs: log-probability of each, in nats.
+        finished: the end token was reached; otherwise the length limit was.
+    """
+
+    ids: tuple[int, ...]
+    log_probs: tuple[float, ...]
+    finished: bool
+
+    def score(self, length_penalty: float = 1.0) -> float:
+        """Sum of log-probabilities over length ** `length_penalty`, nats."""
+        return sum(self.log_probs) / max(1, len(self.ids)) ** length_penalty
+
+
+def _log_probs(logits: Tensor, forbidden: Tensor) -> Tensor:
+    """Log-softmax over the whole vocabulary; then the forbidden tokens cannot be chosen."""
+    return logits.float().log_softmax(dim=-1).index_fill(-1, forbidden, float("-inf"))
+
+
+@torch.inference_mode()
+def greedy(
+    stepper: Stepper,
+    input_ids: Tensor,
+    attention_mask: Tensor,
+    limits: Sequence[int],
+    *,
+    start_token_id: int,
+    eos_token_id: int,
+    forbidden_token_ids: Sequence[int],
+) -> list[Hypothesis]:
+    """Take the most probable token at every step.
+
+    Args:
+        stepper: of the model.
+        input_ids, attention_mask: sources, (B, S), padding at the end.
+        limits: most target tokens of each sentence, (B,).
+        forbidden_token_ids: never chosen (unknown, padding).
+    """
+    device = input_ids.device
+    state = stepper.start(input_ids, attention_mask, max(limits))
+    forbidden = torch.tensor(forbidden_token_ids, device=device)
+    tokens = torch.full((len(limits),), start_token_id, device=device)
+    alive = list(range(len(limits)))
+    ids: list[list[int]] = [[] for _ in limits]
+    log_probs: list[list[float]] = [[] for _ in limits]
+    while alive:
+        best, tokens = _log_probs(stepper.step(tokens, state), forbidden).max(dim=-1)
+        chosen = zip(alive, tokens.tolist(), best.tolist(), strict=True)
+        rows = []
+        for row, (sentence, token, value) in enumerate(chosen):
+            ids[sentence].append(token)
+            log_probs[sentence].append(value)
+            if token != eos_token_id and len(ids[sentence]) < limits[sentence]:
+                rows.append(row)
+        if len(rows) < len(alive):
+            alive = [alive[row] for row in rows]
+            if alive:
+                keep = torch.tensor(rows, device=device)
+                tokens = tokens[keep]
+                stepper.select(state, keep)
+    return [
+        Hypothesis(tuple(i), tuple(p), i[-1] == eos_token_id)
+        for i, p in zip(ids, log_probs, strict=True)
+    ]
+
+
+@torch.inference_mode()
+def beam_search(
+    stepper: Stepper,
+    input_ids: Tensor,
+    attention_mask: Tensor,
+    limits: Sequence[int],
+    *,
+    num_beams: int,
+    start_token_id: int,
+    eos_token_id: int,
+    forbidden_token_ids: Sequence[int],
+    length_penalty: float = 1.0,
+) -> list[Hypothesis]:
+    """Keep the `num_beams` most probable beginnings; return the best ended one.
+
+    Hypotheses are compared by sum of log-probabilities over length ** `length_penalty`. A sentence
+    is done when it has `num_beams` ended hypotheses and no beginning scores above the best of them, or
+    at its length limit; only where nothing has ended by then is a beginning returned, not `finished`.
+
+    Args: as `greedy`.
+    """
+    device = input_ids.device
+    sentences = len(limits)
+    state = stepper.start(input_ids, attention_mask, max(limits))
+    stepper.select(state, torch.arange(sentences, device=device).repeat_interleave(num_beams))
+    forbidden = torch.tensor(forbidden_token_ids, device=device)
+    tokens = torch.full((sentences * num_beams,), start_token_id, device=device)
+    # All beams of a sentence start alike: only the first may be continued in the first step.
+    scores = torch.full((sentences, num_beams), float("-inf"), device=device)
+    scores[:, 0] = 0.0
+    alive = list(range(sentences))
+    history = torch.empty(sentences, num_beams, 0, dtype=torch.long, device=device)
+    history_scores = torch.empty(sentences, num_beams, 0, device=device)
+    ended: list[list[Hypothesis]] = [[] for _ in limits]
+
+    def hypothesis(ids: Tensor, cumulative: Tensor, finished: bool) -> Hypothesis:
+        values = cumulative.tolist()
+        steps = [b - a for a, b in zip([0.0, *values[:-1]], values, strict=True)]
+        return Hypothesis(tuple(ids.tolist()), tuple(steps), finished)
+
+    step = 0
+    while alive:
+        step += 1
+        log_probs = _log_probs(stepper.step(tokens, state), forbidden)  # (B K, V)
+        vocabulary = log_probs.shape[-1]
+        total = scores.unsqueeze(-1) + log_probs.view(len(alive), num_beams, vocabulary)
+        # Of 2 K candidates at most K end, so K beginnings always remain.
+        count = min(2 * num_beams, num_beams * vocabulary)
+        top, flat = total.flatten(1).topk(count, dim=-1)  # (B, 2 K)
+        beams, top_tokens = flat // vocabulary, flat % vocabulary
+        ends = top_tokens == eos_token_id
+        # Rank of each candidate among those that go on.
+        going_on = (~ends).cumsum(dim=-1)
+        picked = torch.zeros_like(flat[:, :num_beams])
+        places = (~ends & (going_on <= num_beams)).nonzero()
+        picked[places[:, 0], going_on[places[:, 0], places[:, 1]] - 1] = places[:, 1]
+        short = going_on[:, -1:] <= torch.arange(num_beams, device=device)  # fewer than K go on
+
+        old_history, old_scores = history, history_scores
+        ends_now = ends & torch.isfinite(top)
+        ends_now[:, num_beams:] = False
+        for row, place in ends_now.nonzero().tolist():
+            beam = int(beams[row, place])
+            ids = torch.cat([old_history[row, beam], top_tokens[row, place : place + 1]])
+            cumulative = torch.cat([old_scores[row, beam], top[row, place : place + 1]])
+            ended[alive[row]].append(hypothesis(ids, cumulative, True))
+
+        scores = top.gather(1, picked).masked_fill(short, float("-inf"))
+        source_beams = beams.gather(1, picked)
+        next_tokens = top_tokens.gather(1, picked)
+        index = source_beams.unsqueeze(-1).expand(-1, -1, history.shape[-1])
+        history = torch.cat([history.gather(1, index), next_tokens.unsqueeze(-1)], dim=-1)
+        history_scores = torch.cat(
+            [history_scores.gather(1, index), scores.unsqueeze(-1)], dim=-1
+        )
+
+        best_alive = scores.max(dim=-1).values.tolist()
+        rows = []
+        for row, sentence in enumerate(alive):
+            found = ended[sentence]
+            found.sort(key=lambda h: h.score(length_penalty), reverse=True)
+            del found[num_beams:]
+            possible = best_alive[row] / step**length_penalty
+            done = len(found) >= num_beams and found[0].score(length_penalty) >= possible
+            if best_alive[row] == float("-inf") or step >= limits[sentence]:
+                done = True
+                if not found:
+                    beam = int(scores[row].argmax())
+                    found.append(hypothesis(history[row, beam], history_scores[row, beam], False))
+            if not done:
+                rows.append(row)
+        base = torch.arange(len(alive), device=device).unsqueeze(1) * num_beams
+        source_rows = base + source_beams  # (B, K)
+        same_sources = len(rows) == len(alive)
+        if not same_sources:
+            alive = [alive[row] for row in rows]
+            keep = torch.tensor(rows, dtype=torch.long, device=device)
+            source_rows, next_tokens, scores = source_rows[keep], next_tokens[keep], scores[keep]
+            history, history_scores = history[keep], history_scores[keep]
+        if alive:
+            stepper.select(state, source_rows.flatten(), same_sources=same_sources)
+            tokens = next_tokens.flatten()
+    return [found[0] for found in ended]

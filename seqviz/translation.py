@@ -1,0 +1,709 @@
+"""Load a trained model and translate with it.
+
+    translator = seqviz.load("lstm-attention")
+    translation = translator.translate("Attention is a way to look back.")
+    translation.text, translation.attention("cross").words()
+
+Shapes: `B` sentences, `S` source length, `T` target length, `L` layers, `H` heads.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import AutoConfig, AutoModelForSeq2SeqLM, PreTrainedModel
+from transformers.utils import logging as transformers_logging
+
+from seqviz import search
+from seqviz import tokenizer as tokenizers
+from seqviz.architectures import MODEL_NAMES, num_parameters
+from seqviz.architectures.stepping import stepper_for
+from seqviz.attention_map import KINDS, AttentionMap
+from seqviz.corpus import MAX_SOURCE_PIECES, MAX_SOURCE_WORDS, MAX_TARGET_PIECES
+
+MAX_BATCH_PIECES = 6_000
+"""Source pieces, padding and beams included, that are decoded at once."""
+
+
+class ModelError(ValueError):
+    """A model folder cannot be used; the message says what was expected, what came, what to do."""
+
+
+class Note(NamedTuple):
+    """Something a reader should know about a translation.
+
+    `kind` is one of "empty", "surrogate", "unknown", "split", "truncated", "limit", "repetition",
+    "language"; `message` says it in English, `values` holds the pieces of it for other languages.
+    """
+
+    kind: str
+    message: str
+    values: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A translation and everything that was seen while making it.
+
+    Attributes:
+        model: name of the model.
+        source: the text as it was given.
+        text: the translation, in the plain form that scores are computed on.
+        source_tokens, target_tokens: pieces, with the end token where there is one. A source piece
+            outside the vocabulary shows its own characters.
+        source_words, target_words: whitespace words.
+        source_word_index, target_word_index: number of the word each token lies in, -1 for the end token.
+        target_ids: vocabulary ids of the target tokens.
+        token_log_probs: natural logarithm of the probability of each target token, given those before.
+        score: mean of `token_log_probs`, nats; 0 for an empty text.
+        seconds: wall-clock time; for a list, this text's share of its batch.
+        num_beams: beams of the search; 1 is greedy.
+        notes: what happened.
+        parts: translations of the sentences of a text over the input cap; empty otherwise.
+        attentions: weights by kind, each (L, H, T, S); empty if they were not asked for.
+    """
+
+    model: str
+    source: str
+    text: str
+    source_tokens: tuple[str, ...] = ()
+    target_tokens: tuple[str, ...] = ()
+    source_words: tuple[str, ...] = field(default=(), repr=False)
+    target_words: tuple[str, ...] = field(default=(), repr=False)
+    source_word_index: tuple[int, ...] = field(default=(), repr=False)
+    target_word_index: tuple[int, ...] = field(default=(), repr=False)
+    target_ids: tuple[int, ...] = field(default=(), repr=False)
+    token_log_probs: tuple[float, ...] = field(default=(), repr=False)
+    score: float = 0.0
+    seconds: float = 0.0
+    num_beams: int = 1
+    notes: tuple[Note, ...] = ()
+    parts: tuple[Translation, ...] = field(default=(), repr=False)
+    attentions: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
+
+    def attention(self, kind: str = "cross") -> AttentionMap:
+        """Attention of exactly this hypothesis.
+
+        Args:
+            kind: "cross" (target looks at source), "encoder" (source at source) or "decoder" (target
+                at the target before it).
+        Raises:
+            ValueError: an unknown kind, a model that has no such attention, a text in several parts
+                (each has its own), or a translation made without attention.
+        """
+        if kind not in KINDS:
+            raise ValueError(f"expected kind to be one of {', '.join(KINDS)}; got {kind!r}")
+        if self.parts:
+            raise ValueError(
+                f"the text was translated in {len(self.parts)} parts; use .parts[i].attention({kind!r})"
+            )
+        if kind not in self.attentions:
+            if self.attentions:
+                have = ", ".join(self.attentions)
+                raise ValueError(f"{self.model} has {have} attention, no {kind} attention")
+            if self.model in ("rnn", "lstm"):
+                raise ValueError(
+                    f"{self.model} has no attention: its decoder sees one fixed vector; "
+                    "use lstm-attention or transformer"
+                )
+            raise ValueError("translated without attention; call translate(text, attention=True)")
+        source = (self.source_tokens, self.source_word_index, self.source_words)
+        target = (self.target_tokens, self.target_word_index, self.target_words)
+        if kind == "encoder":
+            target = source
+        elif kind == "decoder":
+            # The keys are the decoder's inputs: the start token, then the target so far.
+            source = (
+                ("<start>", *self.target_tokens[:-1]),
+                (-1, *self.target_word_index[:-1]),
+                self.target_words,
+            )
+        weights = self.attentions[kind]
+        return AttentionMap(
+            kind=kind,
+            model=self.model,
+            weights=weights,
+            source_tokens=source[0],
+            target_tokens=target[0],
+            source_words=source[1],
+            target_words=target[1],
+            source_labels=source[2],
+            target_labels=target[2],
+            hidden_mass=np.zeros(weights.shape[:3]),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `seqviz translate --json` prints: all but attention, in plain types."""
+        return {
+            "model": self.model,
+            "source": self.source,
+            "text": self.text,
+            "source_tokens": list(self.source_tokens),
+            "target_tokens": list(self.target_tokens),
+            "token_log_probs": [round(p, 5) for p in self.token_log_probs],
+            "score": round(self.score, 5),
+            "seconds": round(self.seconds, 4),
+            "num_beams": self.num_beams,
+            "notes": [{"kind": note.kind, "message": note.message} for note in self.notes],
+        }
+
+
+# ---------------------------------------------------------------------------------------------
+# Loading
+
+
+def models_folder() -> Path:
+    """Where the shipped models are: inside the package, or beside it in a checkout.
+
+    Raises:
+        ModelError: neither is there.
+    """
+    here = Path(__file__).resolve().parent
+    for folder in (here / "models", here.parent / "models"):
+        if (folder / "tokenizer" / "tokenizer.json").is_file():
+            return folder
+    raise ModelError(f"expected the shipped models in {here / 'models'} or beside it, found none")
+
+
+def load(
+    name_or_folder: str | os.PathLike[str], device: str | torch.device | None = None
+) -> Translator:
+    """Load a shipped model by name, or any model folder that `seqviz train` wrote.
+
+    Args:
+        name_or_folder: "rnn", "lstm", "lstm-attention", "transformer", or a path.
+        device: "cpu", "cuda", …; None takes the CPU, which is fast enough for one sentence.
+    Raises:
+        ModelError: no such model, damaged or missing files, another architecture, untrained weights.
+    """
+    folder = Path(name_or_folder)
+    if str(name_or_folder) in MODEL_NAMES:
+        folder = models_folder() / str(name_or_folder)
+    elif not folder.is_dir():
+        raise ModelError(
+            f"expected one of {', '.join(MODEL_NAMES)} or a model folder, got {str(name_or_folder)!r}"
+        )
+    for file in ("config.json", "model.safetensors", "tokenizer.json", "training.json"):
+        if not (folder / file).is_file():
+            raise ModelError(
+                f"expected {file} in {folder}, found none; train the model with 'seqviz train' or "
+                "restore the folder"
+            )
+    try:
+        training = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+        tokenizer = tokenizers.load(folder)
+        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        model = _load_weights(folder, config)
+    except ModelError:
+        raise
+    except Exception as error:  # damaged files raise whatever their reader raises
+        raise ModelError(
+            f"{folder}: cannot be loaded ({type(error).__name__}: {error}); a file is damaged, restore it"
+        ) from error
+    loss, limit = training.get("dev_loss"), math.log(len(tokenizer))
+    if not isinstance(loss, int | float) or not loss < limit:
+        raise ModelError(
+            f"expected a validation loss below {limit:.2f} in {folder / 'training.json'}, got {loss}; "
+            "the weights are untrained or diverged, train them with a --dev file"
+        )
+    return Translator(
+        model.to(device or "cpu"), tokenizer, name=training.get("model", folder.name), training=training
+    )
+
+
+def _load_weights(folder: Path, config: Any) -> PreTrainedModel:
+    """fp16 weights as an fp32 model; every weight must be there and none left over."""
+    bars = transformers_logging.is_progress_bar_enabled()
+    verbosity = transformers_logging.get_verbosity()
+    transformers_logging.disable_progress_bar()
+    transformers_logging.set_verbosity_error()
+    try:
+        model, info = AutoModelForSeq2SeqLM.from_pretrained(
+            folder,
+            config=config,
+            dtype=torch.float32,
+            attn_implementation="eager",
+            local_files_only=True,
+            output_loading_info=True,
+        )
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+        if bars:
+            transformers_logging.enable_progress_bar()
+    wrong = {
+        kind: sorted(map(str, info[kind]))
+        for kind in ("missing_keys", "unexpected_keys", "mismatched_keys")
+        if info[kind]
+    }
+    if wrong:
+        raise ModelError(
+            f"{folder}: the weights are not those of its config.json ({wrong}); restore both"
+        )
+    for name, parameter in model.named_parameters():
+        if "embed_positions" in name:  # sinusoids, computed and not stored; loading unfreezes them
+            parameter.requires_grad_(False)
+    return model.eval()
+
+
+# ---------------------------------------------------------------------------------------------
+# Translating
+
+
+class Translator:
+    """A trained model with its tokenizer.
+
+    Args:
+        model: one of the project's models; put into evaluation mode.
+        tokenizer: the shared tokenizer.
+        name: as in `MODEL_NAMES`.
+        training: what ``training.json`` says.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: Any,
+        *,
+        name: str = "model",
+        training: dict[str, Any] | None = None,
+    ) -> None:
+        self.model = model.eval()
+        self.tokenizer = tokenizer
+        self.name = name
+        self.training = training or {}
+        self._stepper = stepper_for(model)
+
+    def __repr__(self) -> str:
+        tokens = self.training.get("target_tokens")
+        seen = f", trained on {tokens:,} target tokens" if tokens else ""
+        return f"<Translator {self.name}: {self.num_parameters:,} parameters{seen}>"
+
+    @property
+    def num_parameters(self) -> int:
+        """Trainable parameters, tied ones once."""
+        return num_parameters(self.model)
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.device
+
+    @overload
+    def translate(
+        self, text: str, num_beams: int = 1, *, attention: bool | None = None
+    ) -> Translation: ...
+    @overload
+    def translate(
+        self, text: Sequence[str], num_beams: int = 1, *, attention: bool | None = None
+    ) -> list[Translation]: ...
+    def translate(
+        self, text: str | Sequence[str], num_beams: int = 1, *, attention: bool | None = None
+    ) -> Translation | list[Translation]:
+        """Translate a text, or each text of a list.
+
+        An empty text gives an empty translation. A text over `MAX_SOURCE_WORDS` English words or
+        `MAX_SOURCE_PIECES` pieces is translated sentence by sentence. What happened stands in `notes`.
+
+        Args:
+            text: English text, or a list of texts, which are translated in batches.
+            num_beams: 1 for greedy search.
+            attention: keep attention weights; None keeps them for a single text only.
+        Raises:
+            TypeError: something that is not text.
+            ValueError: a number of beams out of range.
+        """
+        if not isinstance(num_beams, int) or isinstance(num_beams, bool) or not 1 <= num_beams <= 32:
+            raise ValueError(f"expected num_beams from 1 to 32, got {num_beams!r}")
+        single = isinstance(text, str)
+        texts = [text] if single else list(text)
+        for item in texts:
+            if not isinstance(item, str):
+                raise TypeError(f"expected text, got {type(item).__name__}")
+        keep = single if attention is None else attention
+        plans = [_plan(self.tokenizer, item) for item in texts]
+        units = [unit for plan in plans for unit in plan.units]
+        outputs = iter(self._translate_units(units, num_beams, keep))
+        results = [self._assemble(plan, [next(outputs) for _ in plan.units]) for plan in plans]
+        return results[0] if single else results
+
+    def _translate_units(
+        self, units: list[_Unit], num_beams: int, attention: bool
+    ) -> list[Translation]:
+        """Translate sentences within the caps, those of like length together."""
+        order = sorted(range(len(units)), key=lambda i: len(units[i].ids))
+        results: dict[int, Translation] = {}
+        while order:
+            longest = len(units[order[-1]].ids) + 1
+            size = max(1, MAX_BATCH_PIECES // (longest * num_beams))
+            group, order = order[-size:], order[:-size]
+            for i, translation in zip(
+                group, self._translate_batch([units[i] for i in group], num_beams, attention), strict=True
+            ):
+                results[i] = translation
+        return [results[i] for i in range(len(units))]
+
+    @torch.inference_mode()
+    def _translate_batch(
+        self, units: list[_Unit], num_beams: int, attention: bool
+    ) -> list[Translation]:
+        started = time.perf_counter()
+        input_ids, mask = self._pad([(*unit.ids, self.tokenizer.eos_token_id) for unit in units])
+        limits = [output_limit(len(unit.ids)) for unit in units]
+        settings: dict[str, Any] = dict(
+            start_token_id=self.model.config.decoder_start_token_id,
+            eos_token_id=self.tokenizer.eos_token_id,
+            forbidden_token_ids=(self.tokenizer.unk_token_id, self.tokenizer.pad_token_id),
+        )
+        if num_beams == 1:
+            found = search.greedy(self._stepper, input_ids, mask, limits, **settings)
+        else:
+            found = search.beam_search(
+                self._stepper, input_ids, mask, limits, num_beams=num_beams, **settings
+            )
+        seconds = (time.perf_counter() - started) / len(units)
+        return [
+            self._translation(unit, hypothesis, seconds, num_beams, attention)
+            for unit, hypothesis in zip(units, found, strict=True)
+        ]
+
+    def _pad(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+        longest = max(map(len, rows))
+        ids = torch.full((len(rows), longest), self.tokenizer.pad_token_id)
+        mask = torch.zeros((len(rows), longest), dtype=torch.long)
+        for index, row in enumerate(rows):
+            ids[index, : len(row)] = torch.tensor(row)
+            mask[index, : len(row)] = 1
+        return ids.to(self.device), mask.to(self.device)
+
+    def _translation(
+        self, unit: _Unit, found: search.Hypothesis, seconds: float, num_beams: int, attention: bool
+    ) -> Translation:
+        eos = self.tokenizer.eos_token
+        ids = found.ids[:-1] if found.finished else found.ids
+        pieces = self.tokenizer.convert_ids_to_tokens(list(ids))
+        words, word_index = tokenizers.group_pieces(pieces)
+        notes = list(unit.notes)
+        if not found.finished:
+            notes.append(
+                Note("limit", f"stopped at the limit of {len(ids)} pieces before the end", (len(ids),))
+            )
+        repeated = repeated_spans(words)
+        if repeated:
+            shown = " ".join(words[repeated[0][0] : repeated[0][1]][:8])
+            notes.append(Note("repetition", f"repeats itself: {shown}", (shown,)))
+        end = (eos,) if found.finished else ()
+        end_index = (-1,) if found.finished else ()
+        return Translation(
+            model=self.name,
+            source=unit.text,
+            text=" ".join(words),
+            source_tokens=(*unit.pieces, eos),
+            target_tokens=(*pieces, *end),
+            source_words=unit.words,
+            target_words=tuple(words),
+            source_word_index=(*unit.word_index, -1),
+            target_word_index=(*word_index, *end_index),
+            target_ids=found.ids,
+            token_log_probs=found.log_probs,
+            score=found.score(),
+            seconds=seconds,
+            num_beams=num_beams,
+            notes=tuple(notes),
+            attentions=self.attend(unit.ids, found.ids) if attention else {},
+        )
+
+    @torch.inference_mode()
+    def attend(self, source_ids: Sequence[int], target_ids: Sequence[int]) -> dict[str, np.ndarray]:
+        """Attention weights of a given target: one teacher-forced pass over it.
+
+        The weights with which a token was chosen depend only on the source and the tokens before it,
+        so this is the attention of the hypothesis, whichever search found it.
+
+        Args:
+            source_ids: without the end token.
+            target_ids: S and T are taken from these; the end token belongs to them if it was reached.
+        Returns:
+            weights (L, H, T, S) by kind; empty for a model without attention.
+        """
+        input_ids, mask = self._pad([(*source_ids, self.tokenizer.eos_token_id)])
+        start = self.model.config.decoder_start_token_id
+        decoder_input_ids = torch.tensor([[start, *target_ids[:-1]]], device=self.device)
+        output = self.model(
+            input_ids=input_ids,
+            attention_mask=mask,
+            decoder_input_ids=decoder_input_ids,
+            use_cache=False,
+            output_attentions=True,
+        )
+        found = {
+            "cross": output.cross_attentions,
+            "encoder": output.encoder_attentions,
+            "decoder": output.decoder_attentions,
+        }
+        return {
+            kind: torch.cat(list(layers)).float().cpu().numpy()
+            for kind, layers in found.items()
+            if layers
+        }
+
+    def _assemble(self, plan: _Plan, outputs: list[Translation]) -> Translation:
+        """One translation of a whole text from those of its sentences."""
+        if not outputs:
+            return Translation(self.name, plan.text, "", notes=plan.notes)
+        if len(outputs) == 1:
+            return replace(outputs[0], source=plan.text, notes=plan.notes + outputs[0].notes)
+        source_words: list[str] = []
+        target_words: list[str] = []
+        source_index: list[int] = []
+        target_index: list[int] = []
+        for part in outputs:
+            source_index += [w + len(source_words) if w >= 0 else -1 for w in part.source_word_index]
+            target_index += [w + len(target_words) if w >= 0 else -1 for w in part.target_word_index]
+            source_words += part.source_words
+            target_words += part.target_words
+        log_probs = tuple(p for part in outputs for p in part.token_log_probs)
+        notes = list(plan.notes)
+        for note in (note for part in outputs for note in part.notes):
+            if note.kind not in {n.kind for n in notes}:
+                notes.append(note)
+        return Translation(
+            model=self.name,
+            source=plan.text,
+            text=" ".join(part.text for part in outputs if part.text),
+            source_tokens=tuple(t for part in outputs for t in part.source_tokens),
+            target_tokens=tuple(t for part in outputs for t in part.target_tokens),
+            source_words=tuple(source_words),
+            target_words=tuple(target_words),
+            source_word_index=tuple(source_index),
+            target_word_index=tuple(target_index),
+            target_ids=tuple(i for part in outputs for i in part.target_ids),
+            token_log_probs=log_probs,
+            score=sum(log_probs) / max(1, len(log_probs)),
+            seconds=sum(part.seconds for part in outputs),
+            num_beams=outputs[0].num_beams,
+            notes=tuple(notes),
+            parts=tuple(outputs),
+        )
+
+
+# ---------------------------------------------------------------------------------------------
+# What goes in
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """A sentence within the caps, cut into pieces."""
+
+    text: str
+    ids: tuple[int, ...]
+    pieces: tuple[str, ...]
+    words: tuple[str, ...]
+    word_index: tuple[int, ...]
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A text and the sentences it is translated as."""
+
+    text: str
+    units: tuple[_Unit, ...]
+    notes: tuple[Note, ...]
+
+
+_SENTENCE_END = re.compile(r"""(?<=[.!?])["')\]]* (?=["'(\[]*[^\sa-z])""")
+
+
+def split_sentences(text: str) -> list[str]:
+    """Cut normalised text after ``. ! ?`` where the next word does not begin in lower case."""
+    sentences, start = [], 0
+    for match in _SENTENCE_END.finditer(text):
+        sentences.append(text[start : match.end()].strip())
+        start = match.end()
+    sentences.append(text[start:].strip())
+    return [sentence for sentence in sentences if sentence]
+
+
+def output_limit(source_pieces: int) -> int:
+    """Most target tokens, end token included, for a source of so many pieces.
+
+    A short source cannot set off a long ramble; translations into French seldom reach half of it.
+    """
+    return min(MAX_TARGET_PIECES + 1, 2 * source_pieces + 12)
+
+
+def _plan(tokenizer: Any, text: str) -> _Plan:
+    """Normalise a text, say what is odd about it, and cut it into sentences if it is too long."""
+    notes: list[Note] = []
+    plain = tokenizers.replace_surrogates(text)
+    if plain != text:
+        notes.append(Note("surrogate", "broken characters were replaced by \ufffd"))
+    plain = tokenizers.normalize(plain)
+    if not plain:
+        notes.append(Note("empty", "nothing to translate: the text is empty"))
+        return _Plan(text, (), tuple(notes))
+    if not looks_english(plain):
+        notes.append(Note("language", "this does not look like English; the models read English only"))
+    unit = _unit(tokenizer, plain)
+    if _fits(unit):
+        return _Plan(text, (unit,), tuple(notes))
+    units: list[_Unit] = []
+    for sentence in split_sentences(plain):
+        unit = _unit(tokenizer, sentence)
+        units += [unit] if _fits(unit) else _cut(unit)
+    if len(units) > 1:
+        notes.append(
+            Note(
+                "split",
+                f"over {MAX_SOURCE_WORDS} words or {MAX_SOURCE_PIECES} pieces: translated in "
+                f"{len(units)} parts",
+                (len(units),),
+            )
+        )
+    return _Plan(text, tuple(units), tuple(notes))
+
+
+def _fits(unit: _Unit) -> bool:
+    return len(unit.words) <= MAX_SOURCE_WORDS and len(unit.ids) <= MAX_SOURCE_PIECES
+
+
+def _unit(tokenizer: Any, text: str) -> _Unit:
+    cut = tokenizers.segment(tokenizer, text)
+    notes = ()
+    if cut.unknown:
+        shown = " ".join(cut.unknown[:10])
+        notes = (Note("unknown", f"unknown to the models: {shown}", cut.unknown[:10]),)
+    return _Unit(
+        text=text,
+        ids=tuple(cut.ids),
+        pieces=tuple(cut.pieces),
+        words=tuple(cut.words),
+        word_index=tuple(cut.word_of_piece),
+        notes=notes,
+    )
+
+
+def _cut(unit: _Unit) -> list[_Unit]:
+    """Cut an over-long sentence between words; a single word over the cap loses its tail."""
+    found: list[_Unit] = []
+    start = 0
+    total = len(unit.ids)
+    while start < total:
+        first_word = unit.word_index[start]
+        end = start
+        while (
+            end < total
+            and end - start < MAX_SOURCE_PIECES
+            and unit.word_index[end] - first_word < MAX_SOURCE_WORDS
+        ):
+            end += 1
+        notes = unit.notes if not found else ()
+        resume = end
+        if end < total and unit.word_index[end] == unit.word_index[end - 1]:
+            if unit.word_index[end] > first_word:  # back to the beginning of the cut word
+                while unit.word_index[end - 1] == unit.word_index[resume]:
+                    end -= 1
+                resume = end
+            else:
+                while resume < total and unit.word_index[resume] == first_word:
+                    resume += 1
+                notes += (
+                    Note(
+                        "truncated",
+                        f"one word has {resume - start} pieces, only the first {end - start} were read",
+                        (resume - start, end - start),
+                    ),
+                )
+        last_word = unit.word_index[end - 1]
+        words = unit.words[first_word : last_word + 1]
+        found.append(
+            _Unit(
+                text=" ".join(words),
+                ids=unit.ids[start:end],
+                pieces=unit.pieces[start:end],
+                words=words,
+                word_index=tuple(w - first_word for w in unit.word_index[start:end]),
+                notes=notes,
+            )
+        )
+        start = resume
+    return found
+
+
+_ENGLISH = frozenset(
+    "the a an of to in is it you i that he she was for on are with as they be at this have from or had by "
+    "but not what all were we when your can said there do will my me our has would who how if about his her "
+    "him its their them more no so up out where why please did does been am us".split()
+)
+_OTHERS = frozenset(
+    "le la les un une des du de et est je tu il elle nous vous que qui ne pas dans pour sur avec au aux ce "
+    "der die das und ist nicht ein eine ich sie wir zu den mit auf el los las una y es no que en por con "
+    "para il gli di che non sono per".split()
+)
+
+
+def looks_english(text: str) -> bool:
+    """A guess, made to be wrong seldom about English: used for a hint, never to refuse.
+
+    False where most letters are not Latin, or where function words of other languages clearly outweigh
+    English ones.
+    """
+    letters = [c for c in text if c.isalpha()]
+    if letters and sum(c < "\u0250" for c in letters) < 0.6 * len(letters):
+        return False
+    words = [re.sub(r"\W", "", w) for w in text.lower().split()]
+    english = sum(w in _ENGLISH for w in words)
+    others = sum(w in _OTHERS and w not in _ENGLISH for w in words)
+    return not (others >= 2 and others > 2 * english)
+
+
+# ---------------------------------------------------------------------------------------------
+# What comes out
+
+
+def repeated_spans(words: Sequence[str]) -> list[tuple[int, int]]:
+    """Where a text repeats itself, as word ranges [start, end).
+
+    Counted are a sequence of 1 to 8 words said three times or more in a row (two words or more: also
+    twice, if it has four words), and any sequence of four words that occurs three times.
+    """
+    plain = [re.sub(r"\W", "", word.lower()) or word for word in words]
+    spans: list[tuple[int, int]] = []
+    start = 0
+    while start < len(plain):
+        found = None
+        for size in range(1, 9):
+            block = plain[start : start + size]
+            end = start + size
+            while plain[end : end + size] == block and len(block) == size:
+                end += size
+            times = (end - start) // size
+            if times >= 3 or (times == 2 and size >= 4):
+                found = end
+                break
+        if found:
+            spans.append((start, found))
+            start = found
+        else:
+            start += 1
+    if not spans:
+        fours = [tuple(plain[i : i + 4]) for i in range(len(plain) - 3)]
+        often = {four for four, count in Counter(fours).items() if count >= 3}
+        spans = [(i, i + 4) for i, four in enumerate(fours) if four in often]
+    return spans
+
+
+def french_for_display(text: str) -> str:
+    """French typography for reading: a no-break space before ``? ! ; : %``. Never for scores."""
+    return re.sub(r"(?<=[^\s?!;:%])([?!;%]+|:(?=\s|$))", "\u202f\\1", text)
