@@ -1,3 +1,5 @@
-from seqviz.cli import app
+"""`python -m seqviz` is the command `seqviz`."""
 
-app()
+from seqviz.cli import main
+
+main()

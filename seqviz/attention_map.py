@@ -8,7 +8,10 @@ tokens).
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -53,6 +56,20 @@ class AttentionMap:
                 f"expected a word number for each of {expected[1]} source and {expected[0]} target "
                 f"tokens, got {len(self.source_words)} and {len(self.target_words)}"
             )
+        for side, numbers, labels in (
+            ("source", self.source_words, self.source_labels),
+            ("target", self.target_words, self.target_labels),
+        ):
+            if max(numbers, default=-1) >= len(labels):
+                raise ValueError(
+                    f"expected a text for every {side} word, up to number {max(numbers)}, "
+                    f"got {len(labels)} texts"
+                )
+        if self.hidden_mass.shape != self.weights.shape[:3]:
+            raise ValueError(
+                f"expected hidden_mass of shape {self.weights.shape[:3]}, one number for each row, "
+                f"got {self.hidden_mass.shape}"
+            )
 
     @property
     def num_layers(self) -> int:
@@ -68,15 +85,56 @@ class AttentionMap:
         Raises:
             IndexError: no such layer or head; the message says how many there are.
         """
+        return self._pick(self.weights, layer, head)
+
+    def hidden(self, layer: int | None = None, head: int | None = None) -> np.ndarray:
+        """Weight of each row of `head` that lies on hidden columns, (T,).
+
+        Raises:
+            IndexError: no such layer or head.
+        """
+        return self._pick(self.hidden_mass, layer, head)
+
+    def _pick(self, values: np.ndarray, layer: int | None, head: int | None) -> np.ndarray:
+        """`values` (L, H, …) of a layer and head, or their mean."""
         for name, number, count in (
             ("layer", layer, self.num_layers),
             ("head", head, self.num_heads),
         ):
             if number is not None and not 0 <= number < count:
-                raise IndexError(f"expected {name} 0 to {count - 1}, got {number}")
-        picked = self.weights if layer is None else self.weights[layer : layer + 1]
+                has = f"{name} 0 to {count - 1}" if count > 1 else f"{name} 0, the only one,"
+                raise IndexError(f"expected {has} or None for the mean, got {number}")
+        picked = values if layer is None else values[layer : layer + 1]
         picked = picked if head is None else picked[:, head : head + 1]
         return picked.mean(axis=(0, 1))
+
+    def to_dict(self, layer: int | None = None, head: int | None = None) -> dict[str, Any]:
+        """The numbers of one matrix in plain types, with all that is needed to read them."""
+        return {
+            "model": self.model,
+            "kind": self.kind,
+            "layer": "mean" if layer is None else int(layer),
+            "head": "mean" if head is None else int(head),
+            "source": list(self.source_tokens),
+            "target": list(self.target_tokens),
+            "weights": self.head(layer, head).tolist(),
+            "hidden": self.hidden(layer, head).tolist(),
+        }
+
+    def to_csv(self, layer: int | None = None, head: int | None = None) -> str:
+        """One matrix as a table: source tokens across, target tokens down, last the hidden weight.
+
+        The number before a token is its position, from 1: a token may occur more than once.
+        """
+        out = io.StringIO()
+        table = csv.writer(out, lineterminator="\n")
+        sources = [f"{i} {token}" for i, token in enumerate(self.source_tokens, 1)]
+        table.writerow(["target \\ source", *sources, "hidden"])
+        for i, (token, row, hidden) in enumerate(
+            zip(self.target_tokens, self.head(layer, head), self.hidden(layer, head), strict=True), 1
+        ):
+            table.writerow([f"{i} {token}", *map(_plain, row), _plain(hidden)])
+        return out.getvalue()
 
     def without_specials(self) -> AttentionMap:
         """The map without rows and columns of special tokens.
@@ -124,6 +182,11 @@ class AttentionMap:
             target_words=tuple(self.target_words[i] for i in rows),
             hidden_mass=mass[..., rows],
         )
+
+
+def _plain(number: float) -> str:
+    """Enough digits for a weight, without an exponent that a spreadsheet could misread."""
+    return f"{float(number):.7f}"
 
 
 def _groups(words: tuple[int, ...]) -> tuple[list[list[int]], tuple[int, ...]]:

@@ -1,9 +1,18 @@
-"""The command line. Answers go to standard output, everything else to standard error."""
+"""The command line: `seqviz COMMAND --help` shows examples.
+
+Answers go to standard output, everything else to standard error. Exit status: 0, 1 (failed), 2 (wrong
+use). An error is one line. Heavy packages are imported by the command that needs them.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import sys
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,31 +21,61 @@ app = typer.Typer(
     help="Four generations of sequence-to-sequence translators, side by side.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 Data = Annotated[
     list[str],
     typer.Option(
         "--data",
-        help="Corpus file (document, source, target; .tsv, .gz, .xz). FILE:2 goes through it twice an epoch.",
+        help="Corpus file (document, source, target; plain, .gz or .xz). FILE:2 goes through it twice "
+        "an epoch. May be given several times.",
     ),
 ]
+_LINES_AT_ONCE = 64
+
+# Typer may carry its own copy of Click; the exception that it exports leads to the bases of either.
+UsageError: Any = typer.BadParameter.__base__
+ClickException: Any = UsageError.__base__
 
 
 def _split_repeat(text: str) -> tuple[Path, int]:
     path, _, repeat = text.rpartition(":")
     if path and repeat.isdigit():
+        if int(repeat) < 1:
+            raise UsageError(f"expected FILE or FILE:N with N at least 1, got {text!r}")
         return Path(path), int(repeat)
     return Path(text), 1
 
 
-@app.command()
+def _default_runs() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "seqviz" / "runs"
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    if version:
+        from seqviz.version import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.command(no_args_is_help=True)
 def tokenizer(
     data: Data,
     out: Annotated[Path, typer.Option(help="Folder of the new tokenizer.")],
-    vocabulary_size: Annotated[int, typer.Option(help="Pieces, special ones included.")] = 8000,
-    sentences: Annotated[int, typer.Option(help="At most so many sentences are read.")] = 1_000_000,
+    vocabulary_size: Annotated[
+        int, typer.Option(min=100, max=65_000, help="Pieces, the three special ones included.")
+    ] = 8000,
+    sentences: Annotated[
+        int, typer.Option(min=1, help="About so many sentences are read, at even distances.")
+    ] = 1_000_000,
 ) -> None:
     """Train the shared tokenizer on both sides of corpora.
 
@@ -45,42 +84,68 @@ def tokenizer(
     from seqviz import corpus
     from seqviz import tokenizer as tokenizers
 
-    files = [_split_repeat(text) for text in data]
-    pairs = sum(1 for path, _ in files for _ in corpus.read_pairs(path))
+    files = [_split_repeat(text)[0] for text in data]
+    pairs = sum(1 for path in files for _ in corpus.read_pairs(path))
     step = max(1, round(2 * pairs / sentences))
 
-    def text():
-        for path, _ in files:
-            for number, pair in enumerate(corpus.read_pairs(path)):
-                if number % step == 0:
-                    yield pair.source
-                    yield pair.target
+    def text() -> Iterator[str]:
+        for path in files:
+            for pair in islice(corpus.read_pairs(path), 0, None, step):
+                yield pair.source
+                yield pair.target
 
     made = tokenizers.train(text(), out, vocabulary_size=vocabulary_size)
     typer.echo(f"{len(made):,} pieces in {out}", err=True)
 
 
-@app.command()
+@app.command(no_args_is_help=True)
 def train(
-    name: Annotated[str, typer.Argument(help="rnn, lstm, lstm-attention, transformer or lstm-mean.")],
+    name: Annotated[
+        str, typer.Argument(help="rnn, lstm, lstm-attention, transformer; or lstm-mean, the ablation.")
+    ],
     data: Data,
     out: Annotated[Path, typer.Option(help="Folder of the finished model.")],
-    tokenizer: Annotated[Path, typer.Option(help="Folder of the shared tokenizer.")] = Path("models/tokenizer"),
-    dev: Annotated[Path | None, typer.Option(help="Corpus file for the validation loss.")] = None,
-    runs: Annotated[Path, typer.Option(help="Folder for the state of runs.")] = Path.home() / ".cache/seqviz/runs",
-    tokens: Annotated[int, typer.Option(help="Budget in target tokens.")] = 0,
-    minutes: Annotated[float, typer.Option(help="Longest time of this call.")] = 0.0,
-    seed: Annotated[int, typer.Option(help="Of weights and data order.")] = 1,
-    batch_tokens: Annotated[int, typer.Option(help="Target tokens a step.")] = 5000,
-    learning_rate: Annotated[float, typer.Option(help="AdamW's.")] = 1e-3,
-    matrix_learning_rate: Annotated[float, typer.Option(help="Muon's; 0 turns Muon off.")] = 0.015,
-    warmup_tokens: Annotated[int, typer.Option(help="Target tokens of warm-up.")] = 250_000,
-    threads: Annotated[int, typer.Option(help="CPU threads; 0 leaves PyTorch's choice.")] = 0,
+    tokenizer: Annotated[
+        Path, typer.Option(help="Folder of the shared tokenizer.")
+    ] = Path("models/tokenizer"),
+    dev: Annotated[
+        Path | None,
+        typer.Option(help="Corpus file for validation loss and BLEU; a model without it is not loaded."),
+    ] = None,
+    held_out: Annotated[
+        list[Path] | None,
+        typer.Option(help="Corpus file whose pairs must not be trained on. May be given several times."),
+    ] = None,
+    runs: Annotated[
+        Path | None, typer.Option(help="Folder for the state of runs [default: the user's cache].")
+    ] = None,
+    tokens: Annotated[
+        int, typer.Option(min=0, help="Budget in target tokens; a larger one later goes on.")
+    ] = 0,
+    minutes: Annotated[float, typer.Option(min=0, help="Longest time of this call.")] = 0.0,
+    start_from: Annotated[
+        Path | None, typer.Option(help="Model folder whose weights begin the run.")
+    ] = None,
+    about_data: Annotated[
+        Path | None, typer.Option(help="Markdown on source and terms of the data, for the card.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of weights and data order.")] = 1,
+    batch_tokens: Annotated[int, typer.Option(min=1, help="Target tokens a step.")] = 3000,
+    learning_rate: Annotated[float, typer.Option(min=0, help="AdamW's.")] = 1e-3,
+    matrix_learning_rate: Annotated[float, typer.Option(min=0, help="Muon's; 0 turns Muon off.")] = 0.012,
+    warmup_tokens: Annotated[int, typer.Option(min=0, help="Target tokens of warm-up.")] = 150_000,
+    accumulate: Annotated[int, typer.Option(min=1, help="Chunks of a batch, to save memory.")] = 1,
+    threads: Annotated[int, typer.Option(min=0, help="CPU threads; 0 leaves PyTorch's choice.")] = 0,
 ) -> None:
     """Train a model, or go on with it.
 
+    Ctrl-C and SIGTERM save first; the same command goes on. A larger --tokens goes on from the state
+    before the cool-down. For several GPUs: accelerate launch -m seqviz train …
+
     Example: seqviz train lstm --data train.tsv.xz --dev dev.tsv.xz --tokens 2000000 --out models/lstm
     """
+    if tokens <= 0 and minutes <= 0:
+        raise UsageError("expected a budget, got none; give --tokens or --minutes")
     import torch
 
     from seqviz import corpus, training
@@ -88,27 +153,162 @@ def train(
 
     if threads:
         torch.set_num_threads(threads)
+    runs = runs or _default_runs()
     shared = tokenizers.load(tokenizer)
     cache = runs / "encoded"
+    kept_out = corpus.held_out_digests(held_out or [])
     sources = [
-        corpus.Source(corpus.encode_corpus(path, shared, cache), repeat)
+        corpus.Source(corpus.encode_corpus(path, shared, cache, held_out=kept_out), repeat)
         for path, repeat in map(_split_repeat, data)
     ]
-    recipe = training.Recipe(
-        batch_tokens=batch_tokens,
-        learning_rate=learning_rate,
-        matrix_learning_rate=matrix_learning_rate,
-        warmup_tokens=warmup_tokens,
-        seed=seed,
-    )
-    training.train(
+    result = training.train(
         name,
         sources,
         shared,
         runs / f"{name}-{seed}",
         out,
-        recipe=recipe,
+        recipe=training.Recipe(
+            batch_tokens=batch_tokens,
+            learning_rate=learning_rate,
+            matrix_learning_rate=matrix_learning_rate,
+            warmup_tokens=warmup_tokens,
+            seed=seed,
+        ),
         tokens=tokens,
         minutes=minutes,
         dev=None if dev is None else corpus.encode_corpus(dev, shared, cache),
+        start_from=start_from,
+        accumulate=accumulate,
     )
+    if result.report is not None:
+        _finish_model(out, result.report, dev, about_data)
+
+
+def _finish_model(
+    folder: Path, report: dict[str, Any], dev: Path | None, about_data: Path | None
+) -> None:
+    """Score a finished model on 500 development sentences and write its card."""
+    from seqviz.report import card, write_json, write_text
+
+    if dev is not None and report["dev_loss"] is not None:
+        from seqviz import corpus, evaluation
+        from seqviz.translation import load
+
+        pairs = list(corpus.read_pairs(dev))
+        pairs = [p for p in pairs if 0 < len(p.source.split()) <= corpus.MAX_SOURCE_WORDS]
+        pairs = pairs[:: max(1, len(pairs) // 500)][:500]
+        report["dev_bleu"] = evaluation.score_pairs(
+            load(folder), [p.source for p in pairs], [p.target for p in pairs]
+        )
+        write_json(folder / "training.json", report)
+        typer.echo(f"{folder}: development BLEU {report['dev_bleu']['score']:.1f}", err=True)
+    about = about_data.read_text(encoding="utf-8") if about_data else ""
+    write_text(folder / "README.md", card(report, about))
+
+
+@app.command()
+def translate(
+    text: Annotated[str | None, typer.Argument(help="English text; or use --file or standard input.")] = None,
+    model: Annotated[str, typer.Option(help="rnn, lstm, lstm-attention, transformer, or a folder.")] = "transformer",
+    beams: Annotated[int, typer.Option(min=1, max=32, help="1 is greedy search.")] = 1,
+    file: Annotated[Path | None, typer.Option(help="Translate a file, line by line.")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object a line: tokens, probabilities, notes, time.")
+    ] = False,
+) -> None:
+    """Translate English into French. Of a file or standard input every line is a unit.
+
+    Examples: seqviz translate "The report was adopted."
+    seqviz translate --model lstm --beams 4 --json < lines.txt
+    """
+    if text is not None and file is not None:
+        raise UsageError("expected TEXT or --file, got both")
+    if text is None and file is None and sys.stdin.isatty():
+        raise UsageError("expected TEXT, --file or standard input, got none")
+    from seqviz.translation import load
+
+    translator = load(model)
+    lines = iter([text]) if text is not None else _lines(file)
+    number = 0
+    while chunk := list(islice(lines, _LINES_AT_ONCE)):
+        for translation in translator.translate(chunk, num_beams=beams):
+            number += 1
+            if as_json:
+                typer.echo(json.dumps(translation.to_dict(), ensure_ascii=False))
+                continue
+            typer.echo(translation.text)
+            where = "note" if text is not None else f"note, line {number}"
+            for note in translation.notes:
+                if note.kind != "empty":
+                    typer.echo(f"{where}: {note.message}", err=True)
+
+
+def _lines(file: Path | None) -> Iterator[str]:
+    """Lines of a file or of standard input; only a line feed ends one."""
+    stream = sys.stdin.buffer if file is None else file.open("rb")
+    with stream:
+        for number, raw in enumerate(stream):
+            line = raw.decode("utf-8", "surrogateescape").rstrip("\r\n")
+            yield line.removeprefix("\ufeff") if number == 0 else line
+
+
+@app.command()
+def page(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="0 takes a free one.")] = 7860,
+    root_path: Annotated[str, typer.Option(help="Path under which a proxy serves the page.")] = "",
+) -> None:
+    """Serve the page on this machine.
+
+    Example: seqviz app --port 7860
+    """
+    try:
+        from seqviz.ui import launch
+    except ModuleNotFoundError as error:
+        if error.name != "gradio":
+            raise
+        raise ClickException("the page needs Gradio; pip install 'seqviz[app]'") from error
+    launch(host=host, port=port, root_path=root_path)
+
+
+app.registered_commands[-1].name = "app"
+
+
+def main() -> None:
+    """Run the command line; every error that a person can cause is one line on standard error."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        code = typer.main.get_command(app)(standalone_mode=False)
+        sys.stdout.flush()
+        sys.exit(code if isinstance(code, int) else 0)
+    except UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            typer.echo(error.ctx.get_help(), err=True)
+            sys.exit(2)
+        command = error.ctx.command_path if error.ctx else "seqviz"
+        _fail(f"{error.format_message()} (see '{command} --help')", 2)
+    except ClickException as error:
+        _fail(error.format_message(), 1)
+    except (typer.Abort, KeyboardInterrupt):
+        _fail("stopped", 1)
+    except BrokenPipeError:
+        # The reader has gone (… | head): no more output, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except (ValueError, OSError, RuntimeError) as error:
+        _fail(" ".join(str(error).split()) or type(error).__name__, 1)
+
+
+def _fail(message: str, code: int) -> None:
+    try:
+        typer.echo(f"seqviz: error: {message}", err=True)
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

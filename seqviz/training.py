@@ -66,10 +66,10 @@ class Recipe:
         seed: of weights and data order.
     """
 
-    batch_tokens: int = 5_000
+    batch_tokens: int = 3_000
     learning_rate: float = 1e-3
-    matrix_learning_rate: float = 0.015
-    warmup_tokens: int = 250_000
+    matrix_learning_rate: float = 0.012
+    warmup_tokens: int = 150_000
     cooldown: float = 0.2
     clip_norm: float = 1.0
     weight_decay: float = 0.0

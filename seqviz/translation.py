@@ -546,10 +546,11 @@ def output_limit(source_pieces: int) -> int:
 def _plan(tokenizer: Any, text: str) -> _Plan:
     """Normalise a text, say what is odd about it, and cut it into sentences if it is too long."""
     notes: list[Note] = []
-    plain = tokenizers.replace_surrogates(text)
-    if plain != text:
+    whole = tokenizers.replace_surrogates(text)
+    if whole != text:
+        text = whole
         notes.append(Note("surrogate", "broken characters were replaced by \ufffd"))
-    plain = tokenizers.normalize(plain)
+    plain = tokenizers.normalize(text)
     if not plain:
         notes.append(Note("empty", "nothing to translate: the text is empty"))
         return _Plan(text, (), tuple(notes))

@@ -1,0 +1,635 @@
+"""Data in, matplotlib `Figure` out: attention maps, quality by length, losses.
+
+    figure = seqviz.plotting.attention(translation.attention("cross").words())
+    seqviz.plotting.save(figure, "attention.svg")
+
+No pyplot, no change of global settings, no file but in `save`, no model. Every figure is new and
+belongs to the caller alone, so that many threads can draw at once.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import unicodedata
+import warnings
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from matplotlib import font_manager, rc_context
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.ticker import FuncFormatter
+
+from seqviz.attention_map import AttentionMap
+from seqviz.styles import ModelStyle, ramp, shorten, style_of, visible
+
+INK = "#1b1b1f"
+"""Colour of all text and axes; `inline_svg` replaces it by that of the page's text."""
+FAINT = "#8b8b93"
+"""Colour of what stands back; readable on light and dark paper."""
+BASE_FONT = "DejaVu Sans"
+"""Comes with matplotlib."""
+
+METRICS = ("bleu", "chrf", "brevity_penalty", "length_ratio")
+THIN = 50
+"""A bucket with fewer sentences is drawn in grey."""
+TRAINED_WORDS = 100
+"""Longest training sentence, in English words; beyond it a curve is extrapolation."""
+
+_TEXTS: dict[str, dict[str, str]] = {
+    "en": {
+        "weight": "attention weight",
+        "source": "source (read)",
+        "target": "target (written)",
+        "source_cross": "English, read",
+        "target_cross": "French, written",
+        "source_encoder": "English word looked at",
+        "target_encoder": "English word that looks",
+        "source_decoder": "French word looked at",
+        "target_decoder": "French word that looks",
+        "kind_cross": "French looks at English",
+        "kind_encoder": "English looks at English",
+        "kind_decoder": "French looks at French",
+        "layer": "layer {layer} of {layers}",
+        "head": "head {head} of {heads}",
+        "all": "mean of {layers} layers × {heads} heads",
+        "mean_heads": "mean of {heads} heads",
+        "mean_layers": "mean of {layers} layers",
+        "hidden": "{percent} % of the weight lies on special tokens, not shown",
+        "words": "English words in the sentence",
+        "bleu": "BLEU",
+        "chrf": "chrF",
+        "brevity_penalty": "brevity penalty",
+        "length_ratio": "length, hypothesis ÷ reference",
+        "natural": "Test sentences by their own length",
+        "same-content": "The same text, held in larger and larger pieces",
+        "n": "n",
+        "trained": "length of training sentences",
+        "extrapolation": "longer than any\ntraining sentence",
+        "thin": "grey: fewer than {n} sentences",
+        "tokens": "target tokens seen (millions)",
+        "loss": "loss (nats a token)",
+        "dev": "validation",
+        "train": "training",
+    },
+    "zh": {
+        "weight": "注意力权重",
+        "source": "原文",
+        "target": "译文",
+        "source_cross": "英语原文",
+        "target_cross": "法语译文",
+        "source_encoder": "被看的英语词",
+        "target_encoder": "在看的英语词",
+        "source_decoder": "被看的法语词",
+        "target_decoder": "在看的法语词",
+        "kind_cross": "译文看原文",
+        "kind_encoder": "原文看原文",
+        "kind_decoder": "译文看译文",
+        "layer": "第 {layer} 层（共 {layers} 层）",
+        "head": "第 {head} 个头（共 {heads} 个）",
+        "all": "{layers} 层 × {heads} 个头的平均",
+        "mean_heads": "{heads} 个头的平均",
+        "mean_layers": "{layers} 层的平均",
+        "hidden": "另有 {percent}% 的权重落在未显示的特殊符号上",
+        "words": "句子的英语词数",
+        "bleu": "BLEU",
+        "chrf": "chrF",
+        "brevity_penalty": "长度惩罚因子",
+        "length_ratio": "译文与参考译文的长度比",
+        "natural": "测试句按自身长度分组",
+        "same-content": "同样的文本，一次读入的片段越来越长",
+        "n": "句数",
+        "trained": "训练句的长度分布",
+        "extrapolation": "超出训练时\n见过的长度",
+        "thin": "灰色：不足 {n} 句",
+        "tokens": "训练见过的目标词元（百万）",
+        "loss": "损失（nat / 词元）",
+        "dev": "验证",
+        "train": "训练",
+    },
+}
+
+
+class _Figure(Figure):
+    """A figure that knows the English of its own words, for files that no Chinese font can serve."""
+
+    def __init__(self, width: float, height: float, language: str) -> None:
+        if language not in _TEXTS:
+            raise ValueError(f"expected language to be one of {', '.join(_TEXTS)}, got {language!r}")
+        super().__init__(figsize=(width, height), dpi=100, facecolor="white")
+        self.language = language
+        self.english: list[tuple[Text, str]] = []
+
+    def words(self, key: str, language: str | None = None, **values: Any) -> str:
+        return _TEXTS[language or self.language][key].format(**values)
+
+    def say(self, text: Text, key: str, **values: Any) -> Text:
+        """Give `text` the words of `key`; remember them in English."""
+        return self.say_all(text, [(key, values)])
+
+    def say_all(
+        self, text: Text, keys: list[tuple[str, dict[str, Any]]], before: str = "", joint: str = ", "
+    ) -> Text:
+        said, english = (
+            before + joint.join(self.words(key, language, **values) for key, values in keys)
+            for language in (self.language, "en")
+        )
+        text.set(text=said, parse_math=False, fontfamily=_families(said))
+        if said != english:
+            self.english.append((text, english))
+        return text
+
+
+# ---------------------------------------------------------------------------------------------
+# Attention
+
+
+def attention(
+    map: AttentionMap,
+    layer: int | None = None,
+    head: int | None = None,
+    *,
+    language: str = "en",
+    title: str | None = None,
+    color_max: float = 1.0,
+) -> Figure:
+    """One attention matrix: target down, source across, every row and column labelled.
+
+    The figure grows with the number of words, so that labels are legible and never overlap. Two figures
+    with the same `color_max` can be compared.
+
+    Args:
+        map: of pieces or words; `map.words()` hides the special tokens, and the figure says what they held.
+        layer, head: counted from 0 (the figure counts from 1); None for the mean.
+        language: of axis titles: "en" or "zh".
+        title: in place of model, kind, layer and head.
+        color_max: weight of the darkest colour.
+    Raises:
+        ValueError: an empty map, a `color_max` not in (0, 1], an unknown language.
+        IndexError: no such layer or head.
+    """
+    weights = map.head(layer, head)  # (T, S)
+    rows, columns = weights.shape
+    if not rows or not columns:
+        raise ValueError(
+            f"expected a map with tokens on both sides, got {rows} target and {columns} source tokens"
+        )
+    if not 0 < color_max <= 1:
+        raise ValueError(f"expected color_max above 0 and at most 1, got {color_max}")
+    style = style_of(map.model)
+    most = max(rows, columns)
+    cell = float(np.clip(4.2 / most, 0.2, 0.5))  # inches
+    size = float(np.clip(cell * 30, 7.5, 11))  # points; at 45° a line of text needs 1.41 of its height
+    figure = _Figure(columns * cell + 3, rows * cell + 3, language)
+    axes = figure.add_axes((0, 0, 1, 1))
+    image = axes.imshow(
+        weights,
+        cmap=ListedColormap(ramp(style.color) / 255),
+        vmin=0,
+        vmax=color_max,
+        interpolation="nearest",
+        aspect="auto",
+    )
+    labels = [[shorten(visible(t)) for t in tokens] for tokens in (map.source_tokens, map.target_tokens)]
+    look: dict[str, Any] = {
+        "parse_math": False,
+        "fontfamily": _families("".join(map.source_tokens + map.target_tokens)),
+        "fontsize": size,
+        "color": INK,
+    }
+    axes.xaxis.tick_top()
+    axes.xaxis.set_label_position("top")
+    axes.set_xticks(
+        range(columns), labels[0], rotation=45, ha="left", va="center", rotation_mode="anchor", **look
+    )
+    axes.set_yticks(range(rows), labels[1], **look)
+    axes.tick_params(length=2.5, width=0.6, pad=2, color=FAINT)
+    axes.set_xticks(np.arange(columns + 1) - 0.5, minor=True)
+    axes.set_yticks(np.arange(rows + 1) - 0.5, minor=True)
+    axes.grid(which="minor", color=INK, alpha=0.1, linewidth=0.5)
+    axes.tick_params(which="minor", length=0)
+    axes.spines[:].set(color=FAINT, linewidth=0.6)
+
+    # Sizes are known only once the labels are there: measure them, then lay the page out in inches.
+    renderer = FigureCanvasAgg(figure).get_renderer()
+
+    def extent(text: Text) -> tuple[float, float]:
+        box = text.get_window_extent(renderer)
+        return box.width / figure.dpi, box.height / figure.dpi
+
+    across = [extent(tick.label2) for tick in axes.xaxis.get_major_ticks()]
+    gap, bar, line = 0.1, 0.14, size / 72 * 1.6
+    left = max(extent(tick.label1)[0] for tick in axes.yaxis.get_major_ticks()) + line + 2 * gap
+    top = max(height for _, height in across) + 2.1 * line + 2 * gap
+    overhang = max((i + 0.5) * cell + w for i, (w, _) in enumerate(across)) - columns * cell
+    right = max(overhang + gap, gap + bar + 0.75)
+    hidden = float(map.hidden(layer, head).mean())
+    bottom = (1.9 * line if hidden >= 0.0005 else 0) + gap
+    heading = figure.text(0, 0, "", fontsize=size + 1.5, color=INK, ha="left", va="top")
+    if title is None:
+        _say_heading(figure, heading, map, layer, head, style.label)
+    else:
+        shown = visible(title)
+        heading.set(text=shown, parse_math=False, fontfamily=_families(shown))
+    below = figure.text(0, 0, "", fontsize=size - 1, color=FAINT, ha="left", va="bottom")
+    if hidden >= 0.0005:
+        figure.say(below, "hidden", percent=f"{100 * hidden:.1f}".removesuffix(".0"))
+    width = left + columns * cell + right
+    width = max(width, gap + max(extent(heading)[0], extent(below)[0]) + gap)
+    height = top + rows * cell + bottom
+    figure.set_size_inches(width, height)
+    axes.set_position((left / width, bottom / height, columns * cell / width, rows * cell / height))
+    heading.set_position((gap / width, 1 - gap / height))
+    below.set_position((gap / width, gap / height))
+    for axis, key, x, y in (
+        ("x", f"source_{map.kind}", left, height - gap - 1.7 * line),
+        ("y", f"target_{map.kind}", gap, bottom + rows * cell / 2),
+    ):
+        text = figure.text(x / width, y / height, "", fontsize=size, color=FAINT)
+        figure.say(text, key if key in _TEXTS["en"] else key.split("_")[0])
+        if axis == "x":
+            text.set(ha="left", va="top")
+        else:
+            text.set(ha="left", va="center", rotation=90)
+    bar_height = min(rows * cell, 2.4)
+    bar_axes = figure.add_axes(
+        (
+            (left + columns * cell + gap) / width,
+            (bottom + rows * cell - bar_height) / height,
+            bar / width,
+            bar_height / height,
+        )
+    )
+    colorbar = figure.colorbar(image, cax=bar_axes, extend="neither")
+    ticks = [0, color_max / 2, color_max] if bar_height < 1.5 else np.linspace(0, color_max, 5)
+    colorbar.set_ticks(list(ticks), labels=[f"{t:.3f}".rstrip("0").rstrip(".") for t in ticks])
+    bar_axes.tick_params(labelsize=size - 1.5, length=2, width=0.6, color=FAINT, labelcolor=INK)
+    colorbar.outline.set(edgecolor=FAINT, linewidth=0.6)  # type: ignore[operator]
+    figure.say(bar_axes.yaxis.label, "weight").set(fontsize=size - 1, color=FAINT)
+    if extent(bar_axes.yaxis.label)[1] > bar_height:
+        bar_axes.yaxis.label.set_visible(False)
+    return figure
+
+
+def _say_heading(
+    figure: _Figure, text: Text, map: AttentionMap, layer: int | None, head: int | None, model: str
+) -> None:
+    numbers = {
+        "layers": map.num_layers,
+        "heads": map.num_heads,
+        "layer": None if layer is None else layer + 1,
+        "head": None if head is None else head + 1,
+    }
+    keys = [(f"kind_{map.kind}", {})]
+    if map.num_layers * map.num_heads > 1:
+        if layer is None and head is None:
+            keys.append(("all", numbers))
+        else:
+            keys.append(("mean_layers" if layer is None else "layer", numbers))
+            keys.append(("mean_heads" if head is None else "head", numbers))
+    figure.say_all(text, keys, before=f"{visible(model)} · ", joint=" · ")
+
+
+# ---------------------------------------------------------------------------------------------
+# Quality by length
+
+
+def length_curve(
+    report: Mapping[str, Any],
+    *,
+    curve: str = "natural",
+    metric: str = "bleu",
+    language: str = "en",
+) -> Figure:
+    """Translation quality over sentence length, a line for each model, with its interval.
+
+    Args:
+        report: as in ``models/report/length.json``. Read are ``report["curves"][curve][model]["buckets"]``,
+            a list of ``{"low", "high", "n", metric, …}`` with bounds in English words, both included,
+            where ``{metric}_low`` and ``{metric}_high`` bound an interval if they are there; and
+            ``report["length_histogram"]`` if it is there: training sentences of 0, 1, 2, … words.
+        curve: a key of ``report["curves"]``: "natural" or "same-content".
+        metric: one of `METRICS`. BLEU and chrF from 0 to 100.
+        language: "en" or "zh".
+    Raises:
+        ValueError: an unknown metric or language, no such curve, or nothing in it to draw.
+    """
+    if metric not in METRICS:
+        raise ValueError(f"expected metric to be one of {', '.join(METRICS)}, got {metric!r}")
+    curves = report.get("curves", {})
+    if curve not in curves:
+        raise ValueError(f"expected curve to be one of {', '.join(curves) or '(none)'}, got {curve!r}")
+    models = {
+        name: [b for b in entry.get("buckets", []) if b.get("n") and b.get(metric) is not None]
+        for name, entry in curves[curve].items()
+    }
+    models = {name: buckets for name, buckets in models.items() if buckets}
+    if not models:
+        raise ValueError(f"expected a bucket with {metric} in the {curve} curve, got none")
+    figure = _Figure(8, 4.8, language)
+    axes = figure.add_axes((0.085, 0.2, 0.895, 0.7))
+    _clean(axes)
+    longest = max(bucket["high"] for buckets in models.values() for bucket in buckets)
+    thin_shown = False
+    for number, (name, buckets) in enumerate(models.items()):
+        style = style_of(name, number)
+        buckets = sorted(buckets, key=lambda b: (b["low"], b["high"]))
+        x = np.array([(b["low"] + b["high"]) / 2 for b in buckets])
+        y = np.array([float(b[metric]) for b in buckets])
+        thick = np.array([b["n"] >= THIN for b in buckets])
+        low, high = (
+            np.array([float(b.get(f"{metric}_{side}", np.nan) or 0) for b in buckets])
+            for side in ("low", "high")
+        )
+        axes.fill_between(x, low, high, where=thick, color=style.color, alpha=0.16, linewidth=0, zorder=2)
+        axes.plot(x, y, color=FAINT, linewidth=1, alpha=0.6, zorder=3)
+        _line(axes, x, np.where(thick, y, np.nan), style, zorder=5, label=style.label)
+        axes.plot(
+            x[~thick], y[~thick], style.marker, color=FAINT, markerfacecolor="white", zorder=4, markersize=6
+        )
+        thin_shown = thin_shown or not thick.all()
+    axes.set_xlim(0, max(TRAINED_WORDS, longest) * 1.01)
+    if metric in ("bleu", "chrf", "brevity_penalty"):
+        axes.set_ylim(bottom=0)
+    axes.set_ylim(top=axes.get_ylim()[1] * 1.04)
+
+    # Buckets and their n under the axis.
+    shown: dict[tuple[int, int], int] = {}
+    for buckets in models.values():
+        for bucket in buckets:
+            key = (bucket["low"], bucket["high"])
+            shown[key] = max(shown.get(key, 0), bucket["n"])
+    ticks = sorted(shown)
+    axes.set_xticks(
+        [(low + high) / 2 for low, high in ticks],
+        [f"{_range(low, high)}\n{shown[low, high]:,}" for low, high in ticks],
+        fontsize=8.5,
+        color=INK,
+        linespacing=1.45,
+    )
+    figure.say(axes.xaxis.label, "words").set(fontsize=10, color=INK)
+    figure.say(axes.yaxis.label, metric).set(fontsize=10, color=INK)
+    corner = axes.text(-0.012, -0.095, "", transform=axes.transAxes, ha="right", va="center")
+    figure.say(corner, "n").set(fontsize=8.5, color=FAINT)
+    heading = figure.text(0.085, 0.965, "", fontsize=11.5, color=INK, ha="left", va="center")
+    figure.say(heading, curve if curve in _TEXTS["en"] else "words")
+
+    _draw_histogram(figure, axes, report.get("length_histogram"))
+    if longest > TRAINED_WORDS:
+        axes.axvspan(TRAINED_WORDS, axes.get_xlim()[1], color=FAINT, alpha=0.14, linewidth=0, zorder=0)
+        note = axes.text(TRAINED_WORDS + 1, axes.get_ylim()[1] * 0.98, "", va="top", ha="left")
+        figure.say(note, "extrapolation").set(fontsize=8.5, color=FAINT)
+    if thin_shown:
+        note = figure.text(0.98, 0.965, "", ha="right", va="center")
+        figure.say(note, "thin", n=THIN).set(fontsize=8.5, color=FAINT)
+    _legend(axes)
+    return figure
+
+
+def _range(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low}–{high}"
+
+
+def _draw_histogram(figure: _Figure, axes: Axes, counts: Any) -> None:
+    """Training sentences by length behind the curves, up to a fifth of the height; no axis of its own."""
+    counts = np.asarray(counts if counts is not None else [], dtype=float)
+    if not counts.size or not counts.max() > 0:
+        return
+    bottom, top = axes.get_ylim()
+    heights = counts / counts.max() * (top - bottom) * 0.2
+    x = np.arange(counts.size)
+    axes.fill_between(x, bottom, bottom + heights, step="mid", color=FAINT, alpha=0.3, linewidth=0, zorder=1)
+    axes.set_ylim(bottom, top)
+    at = min(int(counts.argmax()) + 3, counts.size - 1)
+    note = axes.text(at, bottom + heights.max() * 0.86, "", ha="left", va="center")
+    figure.say(note, "trained").set(fontsize=8.5, color=FAINT)
+
+
+# ---------------------------------------------------------------------------------------------
+# Losses
+
+
+def loss_curves(trainings: Mapping[str, Mapping[str, Any]], *, language: str = "en") -> Figure:
+    """Loss over target tokens seen: training thin, validation with markers.
+
+    Args:
+        trainings: what ``training.json`` says, by name of the model; read is ``losses``:
+            ``{"train": [[tokens, loss], …], "dev": [[tokens, loss], …]}``.
+        language: "en" or "zh".
+    Raises:
+        ValueError: no loss in any of them.
+    """
+    figure = _Figure(7, 4.2, language)
+    axes = figure.add_axes((0.1, 0.13, 0.87, 0.83))
+    _clean(axes)
+    drawn = 0
+    for number, (name, training) in enumerate(trainings.items()):
+        style = style_of(name, number)
+        losses = training.get("losses", {})
+        points = {
+            kind: np.array(losses.get(kind) or np.empty((0, 2)), dtype=float) for kind in ("train", "dev")
+        }
+        if len(points["train"]):
+            axes.plot(*(points["train"].T / [[1e6], [1]]), color=style.color, linewidth=0.9, alpha=0.45)
+        if len(points["dev"]):
+            tokens, loss = points["dev"].T
+            _line(axes, tokens / 1e6, loss, style, zorder=4, label=style.label)
+        elif len(points["train"]):
+            axes.plot([], [], color=style.color, linewidth=0.9, label=style.label)
+        drawn += len(points["train"]) + len(points["dev"])
+    if not drawn:
+        raise ValueError(f"expected losses of {', '.join(trainings) or 'at least one model'}, found none")
+    axes.set_xlim(left=0)
+    figure.say(axes.xaxis.label, "tokens").set(fontsize=10, color=INK)
+    figure.say(axes.yaxis.label, "loss").set(fontsize=10, color=INK)
+    _legend(axes)
+    return figure
+
+
+def _clean(axes: Axes) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set(color=FAINT, linewidth=0.8)
+    axes.tick_params(color=FAINT, labelcolor=INK, labelsize=9, length=3, width=0.8)
+    axes.grid(axis="y", color=FAINT, alpha=0.25, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.patch.set_alpha(0)
+
+
+def _line(
+    axes: Axes, x: np.ndarray, y: np.ndarray, style: ModelStyle, *, zorder: float, label: str
+) -> None:
+    axes.plot(
+        x,
+        y,
+        color=style.color,
+        linestyle=(0, style.dash) if style.dash else "-",
+        linewidth=1.8,
+        marker=style.marker,
+        markersize=5.5,
+        markeredgewidth=0,
+        label=visible(label),
+        zorder=zorder,
+    )
+
+
+def _legend(axes: Axes) -> None:
+    legend = axes.legend(frameon=False, fontsize=9, labelcolor=INK, handlelength=3)
+    for text in legend.get_texts():
+        text.set(parse_math=False, fontfamily=_families(text.get_text()))
+
+
+# ---------------------------------------------------------------------------------------------
+# Fonts
+
+_PREFERRED_FONTS = (
+    "Noto Sans CJK SC",
+    "Noto Sans SC",
+    "Source Han Sans SC",
+    "WenQuanYi Micro Hei",
+    "WenQuanYi Zen Hei",
+    "PingFang SC",
+    "Hiragino Sans GB",
+    "Heiti SC",
+    "Microsoft YaHei",
+    "SimHei",
+    "Noto Sans",
+    "Arial Unicode MS",
+)
+
+
+@lru_cache(maxsize=1)
+def _fonts() -> tuple[tuple[str, str], ...]:
+    """(family, file) of the installed upright fonts, base font first, then those that look best."""
+    found = {}
+    for font in font_manager.fontManager.ttflist:
+        if font.style == "normal" and font.weight in (400, "normal", "regular", "book"):
+            found.setdefault(font.name, font.fname)
+    rank = {name: number for number, name in enumerate((BASE_FONT, *_PREFERRED_FONTS))}
+    # Fonts without pictures of letters ("Last Resort", symbol fonts) must not win.
+    names = [n for n in found if not re.search("last ?resort|cmex|cmsy|cmmi|STIXSize|STIXNonUni", n, re.I)]
+    return tuple((n, found[n]) for n in sorted(names, key=lambda n: (rank.get(n, len(rank)), n)))
+
+
+@lru_cache(maxsize=64)
+def _characters(file: str) -> frozenset[int]:
+    try:
+        return frozenset(font_manager.get_font(file).get_charmap())
+    except (OSError, RuntimeError):  # a damaged or unreadable font is no font
+        return frozenset()
+
+
+def _choose_fonts(characters: Iterable[str]) -> tuple[list[str], set[str]]:
+    """Families that together have the characters, base font first, and the characters that none has."""
+    wanted = {
+        ord(c) for c in characters if not c.isspace() and unicodedata.category(c) not in ("Cf", "Mn", "Me")
+    }
+    families: list[str] = []
+    for family, file in _fonts():
+        has = _characters(file)
+        if not families or wanted & has:
+            families.append(family)
+            wanted = wanted - has
+        if not wanted:
+            break
+    return families, {chr(c) for c in wanted}
+
+
+def _families(text: str) -> list[str]:
+    return [*_choose_fonts(set(visible(text)))[0], "sans-serif"]
+
+
+# ---------------------------------------------------------------------------------------------
+# Files
+
+
+def save(
+    figure: Figure,
+    target: str | os.PathLike[str] | IO[Any],
+    format: str | None = None,
+    *,
+    dpi: float = 200,
+) -> str | None:
+    """Write a figure. Text in an SVG stays text, so that the reader's fonts draw it.
+
+    Args:
+        figure: from a function above, or any other.
+        target: a path, or a file object open for bytes.
+        format: "png", "svg" or "pdf"; None takes it from the path's ending.
+        dpi: of a PNG.
+    Returns:
+        what had to be drawn otherwise for want of a font, as a sentence; None if nothing.
+    Raises:
+        ValueError: no such format.
+    """
+    if format is None:
+        if not isinstance(target, str | os.PathLike):
+            raise ValueError("expected format to be one of png, svg, pdf for a file object, got None")
+        format = Path(target).suffix.removeprefix(".").lower()
+    if format not in ("png", "svg", "pdf"):
+        raise ValueError(f"expected format to be one of png, svg, pdf; got {format!r}")
+    said: list[str] = []
+    replaced: list[tuple[Text, str]] = []
+    if format != "svg":
+        own = getattr(figure, "english", [])
+        if any(_choose_fonts(text.get_text())[1] for text, _ in own):
+            for text, english in own:
+                replaced.append((text, text.get_text()))
+                text.set_text(english)
+            said.append("no installed font has the labels' characters: labels are in English")
+        missing = _missing_characters(figure)
+        if missing:
+            shown = " ".join(sorted(missing)[:20])
+            said.append(f"no installed font has {shown}: drawn as boxes; an SVG shows them")
+    metadata: dict[str, Any] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[format]
+    settings = {"svg.fonttype": "none", "svg.hashsalt": "seqviz", "pdf.fonttype": 42}
+    try:
+        with rc_context(settings), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Glyph .* missing from")
+            figure.savefig(target, format=format, dpi=72 if format == "svg" else dpi, metadata=metadata)
+    finally:
+        for text, words in replaced:
+            text.set_text(words)
+    return "; ".join(said) or None
+
+
+def _missing_characters(figure: Figure) -> set[str]:
+    texts = [artist for artist in figure.findobj(Text) if isinstance(artist, Text)]
+    return _choose_fonts({c for text in texts if text.get_visible() for c in text.get_text()})[1]
+
+
+def inline_svg(figure: Figure, label: str = "") -> str:
+    """A figure as an ``<svg>`` element for a page: as wide as its box, its text in the page's colour.
+
+    The paper is transparent, so that the page may be light or dark.
+
+    Args:
+        figure: from a function above.
+        label: what the picture shows, for a reader who does not see it.
+    """
+    from html import escape
+
+    buffer = io.BytesIO()
+    paper = figure.get_facecolor()
+    figure.patch.set_alpha(0)
+    try:
+        save(figure, buffer, "svg")
+    finally:
+        figure.set_facecolor(paper)
+    text = buffer.getvalue().decode()
+    text = text[text.index("<svg") :]
+    text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, count=1, flags=re.S)
+    # Matplotlib leaves out fill where it is black; ours never is, so every INK is written out.
+    text = text.replace(INK, "currentColor")
+    style = 'style="display:block;width:100%;height:auto" role="img"'
+    return text.replace("<svg ", f'<svg {style} aria-label="{escape(label)}" ', 1)

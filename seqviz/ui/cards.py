@@ -1,0 +1,211 @@
+"""Markup of a translation: its words, what happened to it, and the drawing of its model.
+
+Every string from a person or a model passes `html.escape` here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from html import escape
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from seqviz.ui import look
+from seqviz.ui.words import words
+
+if TYPE_CHECKING:
+    from seqviz.translation import Note, Translation
+
+
+def title(model: str, language: str) -> str:
+    """"2015 · LSTM + attention", plain text."""
+    return f"{look.YEARS[model]} · {words(f'model_{model}', language)}"
+
+
+def card(model: str, language: str, body: str, *, footer: str = "", busy: bool = False) -> str:
+    """A model's card around `body`, which is markup."""
+    waiting = ' aria-busy="true"' if busy else ""
+    return (
+        f'<section class="card" data-model="{model}"{waiting}>'
+        f'<header><h2><span class="year">{look.YEARS[model]}</span> '
+        f"{escape(words(f'model_{model}', language))}</h2>"
+        f"{drawing(model, language)}"
+        f'<p class="how">{escape(words(f"how_{model}", language))}</p></header>'
+        f"{body}"
+        + (f'<footer class="small">{footer}</footer>' if footer else "")
+        + "</section>"
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# The words of a translation
+
+
+def word_probabilities(translation: Translation) -> list[float]:
+    """Mean probability of the pieces of each target word, 0 to 1."""
+    sums = [0.0] * len(translation.target_words)
+    counts = [0] * len(translation.target_words)
+    for index, log_prob in zip(
+        translation.target_word_index, translation.token_log_probs, strict=False
+    ):
+        if index >= 0:
+            sums[index] += math.exp(log_prob)
+            counts[index] += 1
+    return [total / count if count else 1.0 for total, count in zip(sums, counts, strict=True)]
+
+
+def target_text(translation: Translation) -> str:
+    """The translation, each word in ink as strong as the model was sure, repetitions underlined."""
+    from seqviz.translation import french_for_display, repeated_spans
+
+    repeated: set[int] = set()
+    for start, end in repeated_spans(translation.target_words):
+        repeated.update(range(start, end))
+    sure = word_probabilities(translation)
+
+    def word(index: int) -> str:
+        text = escape(french_for_display(translation.target_words[index]))
+        return f'<span style="--sure:{sure[index]:.2f}" title="p = {sure[index]:.2f}">{text}</span>'
+
+    shown = []
+    for again, group in groupby(range(len(sure)), key=lambda index: index in repeated):
+        run = " ".join(map(word, group))
+        shown.append(f'<span class="again">{run}</span>' if again else run)
+    return " ".join(shown)
+
+
+def target(translations: Sequence[Translation]) -> str:
+    """A text of one or more paragraphs."""
+    paragraphs = [target_text(translation) for translation in translations if translation.text]
+    return (
+        '<div class="target" lang="fr" translate="no">'
+        + "".join(f"<p>{paragraph}</p>" for paragraph in paragraphs)
+        + "</div>"
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# What happened
+
+
+def note_text(note: Note, language: str) -> str:
+    """A note in the language of the page, plain text; in English where it has no words for it."""
+    values = list(note.values)
+    try:
+        if note.kind == "unknown":
+            return words("note_unknown", language, shown=" ".join(map(str, values)))
+        if note.kind == "truncated":
+            return words("note_truncated", language, pieces=values[0], read=values[1])
+        if note.kind in ("split", "limit"):
+            return words(f"note_{note.kind}", language, number=values[0])
+        if note.kind == "repetition":
+            return words("note_repetition", language, shown=values[0])
+        return words(f"note_{note.kind}", language)
+    except (KeyError, IndexError):
+        return note.message
+
+
+def notes(translations: Iterable[Translation], language: str) -> str:
+    """What a reader should know, each kind once, as a list; empty where nothing happened."""
+    kinds: dict[str, Note] = {}
+    for translation in translations:
+        for note in translation.notes:
+            kinds.setdefault(note.kind, note)
+    kinds.pop("language", None)  # said once for all models, beside the text
+    if not kinds:
+        return ""
+    items = "".join(f"<li>{escape(note_text(note, language))}</li>" for note in kinds.values())
+    return f'<ul class="notes">{items}</ul>'
+
+
+def problem(message: str) -> str:
+    """An error, as what it says."""
+    return f'<p class="problem" role="alert">{escape(message)}</p>'
+
+
+# ---------------------------------------------------------------------------------------------
+# Numbers
+
+
+def large_number(number: float, language: str) -> str:
+    """20,000,000 as "20.0 M" or "2000 万"."""
+    if language == "zh":
+        return f"{number / 1e8:.2f} 亿" if number >= 1e8 else f"{number / 1e4:.0f} 万"
+    return f"{number / 1e6:.1f} M" if number >= 1e5 else f"{number / 1e3:.0f} k"
+
+
+def budget(training: dict[str, Any], language: str) -> str:
+    """Training budget and overall score, as markup."""
+    tokens = training.get("target_tokens")
+    score = training.get("dev_bleu") or {}
+    if isinstance(tokens, int | float):
+        seen = words("card_trained", language, tokens=large_number(tokens, language))
+    else:
+        seen = words("card_trained_unknown", language)
+    if isinstance(score.get("score"), int | float):
+        bleu = words("card_bleu", language, score=f"{score['score']:.1f}")
+        bleu = f'<span title="{escape(str(score.get("signature", "")))}">{escape(bleu)}</span>'
+    else:
+        bleu = escape(words("card_bleu_unknown", language))
+    return f"{escape(seen)}<br>{bleu}"
+
+
+def speed(translations: Sequence[Translation], language: str) -> str:
+    """Seconds and tokens a second, as markup."""
+    seconds = sum(translation.seconds for translation in translations)
+    tokens = sum(len(translation.target_tokens) for translation in translations)
+    if not seconds:
+        return ""
+    digits = 2 if seconds < 10 else 1
+    return escape(
+        words("card_speed", language, seconds=f"{seconds:.{digits}f}", speed=f"{tokens / seconds:,.0f}")
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# How the source reaches the decoder
+
+
+def drawing(model: str, language: str) -> str:
+    """A small picture: source words above, target words below, and the ways between them."""
+    xs = [16 + 27 * i for i in range(7)]
+    top, middle, bottom = 10.0, 35.0, 60.0
+    lines, dots = [], []
+
+    def line(x1: float, y1: float, x2: float, y2: float, strength: float, width: float = 1.4) -> None:
+        lines.append(
+            f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" '
+            f'stroke-opacity="{strength:g}" stroke-width="{width:g}"/>'
+        )
+
+    if model in ("rnn", "lstm"):
+        centre = sum(xs) / len(xs)
+        for x in xs:
+            line(x, top, centre, middle, 0.45)
+            line(centre, middle, x, bottom, 0.45)
+        dots.append(f'<circle cx="{centre:g}" cy="{middle:g}" r="6.5"/>')
+    elif model == "lstm-attention":
+        for target_index, x2 in enumerate(xs):
+            chosen = target_index == 4
+            for source_index, x1 in enumerate(xs):
+                weight = math.exp(-abs(source_index - target_index) / 0.9)
+                if chosen:
+                    line(x1, top, x2, bottom, 0.25 + 0.75 * weight, 1 + 3 * weight)
+                elif source_index == target_index:
+                    line(x1, top, x2, bottom, 0.2)
+    else:
+        for x1 in xs:
+            for x2 in xs:
+                line(x1, top, x2, bottom, 0.3, 1)
+    if model != "transformer":  # words are read, and written, one after the other
+        for y in (top, bottom):
+            line(xs[0], y, xs[-1], y, 0.9, 1.4)
+    for y in (top, bottom):
+        dots += [f'<circle cx="{x:g}" cy="{y:g}" r="3.6"/>' for x in xs]
+    label = escape(words(f"drawing_{model}", language))
+    return (
+        f'<svg class="drawing" viewBox="0 0 194 70" role="img" aria-label="{label}">'
+        f'<g stroke="var(--{model})" fill="none" stroke-linecap="round">{"".join(lines)}</g>'
+        f'<g fill="var(--{model})">{"".join(dots)}</g></svg>'
+    )

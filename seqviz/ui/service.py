@@ -1,0 +1,164 @@
+"""The loaded models, their caches and what is known about them: the only state of the page."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from seqviz.translation import Translation, Translator
+
+MODELS = ("rnn", "lstm", "lstm-attention", "transformer")
+"""Same as `seqviz.MODEL_NAMES`, which cannot be had without PyTorch; a test holds them equal."""
+
+MAX_CHARACTERS = 5_000
+"""Longest text the page takes."""
+
+
+class Service:
+    """Models loaded once, in a thread, and used by every visitor.
+
+    Args:
+        folder: holds one folder for each of `MODELS`; None takes the shipped ones.
+    """
+
+    def __init__(self, folder: str | Path | None = None) -> None:
+        here = Path(__file__).resolve().parents[1]
+        shipped = [path for path in (here / "models", here.parent / "models") if path.is_dir()]
+        self.folder = Path(folder) if folder else (shipped or [here / "models"])[0]
+        self._translators: dict[str, Translator] = {}
+        self._errors: dict[str, str] = {}
+        self._loaded = {name: threading.Event() for name in MODELS}
+        self._locks = {name: threading.Lock() for name in MODELS}
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+        self._cache = _Cache(1024)
+        self._attention_cache = _Cache(24)
+
+    # -- loading
+
+    def start(self) -> None:
+        """Begin to load, in a thread; does nothing if that has begun."""
+        with self._starting:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._load, name="load models", daemon=True)
+                self._thread.start()
+
+    def _load(self) -> None:
+        for name in MODELS:
+            try:
+                from seqviz import translation
+
+                self._translators[name] = translation.load(self.folder / name)
+            except Exception as error:  # shown on the page as what it says
+                self._errors[name] = str(error) or type(error).__name__
+            self._loaded[name].set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until every model is loaded or has failed. Starts loading if nobody has."""
+        self.start()
+        return all(event.wait(timeout) for event in self._loaded.values())
+
+    @property
+    def ready(self) -> bool:
+        """All models are loaded or have failed."""
+        return all(event.is_set() for event in self._loaded.values())
+
+    @property
+    def errors(self) -> dict[str, str]:
+        """What went wrong, by model; empty while all is well."""
+        return dict(self._errors)
+
+    def loaded(self, name: str) -> bool:
+        """This model is loaded or has failed."""
+        return self._loaded[name].is_set()
+
+    def translator(self, name: str) -> Translator:
+        """A loaded model; waits for it.
+
+        Raises:
+            KeyError: no model of this name.
+            RuntimeError: it could not be loaded; the message says why.
+        """
+        if name not in self._loaded:
+            raise KeyError(f"expected one of {', '.join(MODELS)}, got {name!r}")
+        self.start()
+        self._loaded[name].wait()
+        if name in self._errors:
+            raise RuntimeError(self._errors[name])
+        return self._translators[name]
+
+    # -- translating
+
+    def translate(
+        self, name: str, text: str, num_beams: int = 1, *, attention: bool = False
+    ) -> Translation:
+        """Translate a text, or find it in the cache.
+
+        Args:
+            attention: keep attention weights, for `Translation.attention`.
+        """
+        translator = self.translator(name)
+        key = (name, text, num_beams)
+        with self._locks[name]:
+            found = self._attention_cache.get(key) or (None if attention else self._cache.get(key))
+            if found is None:
+                found = translator.translate(text, num_beams, attention=attention)
+                (self._attention_cache if attention else self._cache).put(key, found)
+        return found
+
+    def translate_all(self, name: str, texts: Sequence[str], num_beams: int = 1) -> list[Translation]:
+        """Translate texts in one batch; `seconds` are shares of it, so the cache is not used."""
+        translator = self.translator(name)
+        with self._locks[name]:
+            return translator.translate(list(texts), num_beams, attention=False)
+
+    # -- what is known without PyTorch
+
+    def training(self, name: str) -> dict[str, Any]:
+        """What ``training.json`` of a model says; empty where it cannot be read."""
+        try:
+            return json.loads((self.folder / name / "training.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+
+    def passages(self) -> list[dict[str, Any]]:
+        """Growing passages: ``id, register, title, stages`` of ``{english, french, chinese}``."""
+        return _texts()["passages"]
+
+    def examples(self) -> list[dict[str, Any]]:
+        """Example sentences: ``id, english, french, chinese``."""
+        return _texts()["examples"]
+
+
+@cache
+def _texts() -> dict[str, Any]:
+    file = Path(__file__).resolve().parents[1] / "texts.json"
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+class _Cache:
+    """The last `size` values used; safe between threads."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._values: OrderedDict[Any, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Any) -> Any:
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
+
+    def put(self, key: Any, value: Any) -> None:
+        with self._lock:
+            self._values[key] = value
+            self._values.move_to_end(key)
+            while len(self._values) > self._size:
+                self._values.popitem(last=False)

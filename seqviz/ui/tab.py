@@ -1,0 +1,25 @@
+"""What a tab hands to the page, and how events that run a model share the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+MODEL_EVENT: dict[str, Any] = {"concurrency_id": "model", "concurrency_limit": 2}
+"""For every event that runs a model: two at a time on the whole page, others wait in the queue."""
+
+
+@dataclass(frozen=True)
+class Tab:
+    """A tab as the page needs it; the protocol stands in `seqviz.ui`.
+
+    Attributes:
+        components: components whose text follows the language.
+        texts: language → their updates, in the same order.
+        show: keyword arguments of the event that draws the results; None: nothing to draw.
+    """
+
+    components: list[Any] = field(default_factory=list)
+    texts: Callable[[str], list[Any]] = lambda language: []
+    show: dict[str, Any] | None = None

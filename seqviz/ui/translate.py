@@ -1,0 +1,282 @@
+"""The Translate tab: one sentence, four models, side by side."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+import gradio as gr
+
+from seqviz.ui import cards
+from seqviz.ui.service import MAX_BEAMS, MAX_CHARACTERS, MODELS, Service
+from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, Tab
+from seqviz.ui.words import words
+
+_EXAMPLE_JS = """
+element.addEventListener('click', event => {
+  const button = event.target.closest('[data-example]');
+  if (button) document.getElementById('example-' + button.dataset.example)?.click();
+});
+"""
+
+
+def tab(service: Service, language: gr.Radio, tabs: gr.Tabs) -> Tab:
+    """Make the tab inside the current ``gr.Tab``."""
+    examples = service.examples()
+    lead = gr.HTML(_lead("en"))
+    text = gr.Textbox(
+        examples[0]["english"],
+        label=words("translate_box", "en"),
+        placeholder=words("translate_placeholder", "en"),
+        lines=3,
+        max_lines=12,
+        elem_id="source",
+        autofocus=False,
+    )
+    gloss = gr.HTML(elem_id="gloss")
+    with gr.Row(elem_classes="actions"):
+        button = gr.Button(
+            words("translate_button", "en"), variant="primary", min_width=140, elem_id="translate"
+        )
+        beams = gr.Radio(
+            _beam_choices("en"),
+            value=1,
+            label=words("translate_beams", "en"),
+            container=False,
+            min_width=200,
+            elem_id="beams",
+        )
+        longer = gr.Button(words("translate_longer", "en"), min_width=180, elem_id="longer")
+    with gr.Row(elem_classes="examples"):
+        example_buttons = [
+            gr.Button(_example_label(example, "en"), size="sm", elem_id=f"example-{example['id']}")
+            for example in examples
+        ]
+    message = gr.HTML(elem_id="message", js_on_load=_EXAMPLE_JS)
+    answers = gr.HTML(_waiting_cards(service, "en"), elem_id="cards")
+    legend = gr.HTML(_legend(service, "en"))
+
+    def draw(source: str, num_beams: int, chosen: str) -> Iterator[tuple[str, str, str]]:
+        yield from _draw(service, source, num_beams, chosen)
+
+    event: dict[str, Any] = {
+        "fn": draw,
+        "inputs": [text, beams, language],
+        "outputs": [message, gloss, answers],
+        "show_progress": "hidden",
+        "trigger_mode": "always_last",
+        "api_visibility": "private",
+        **MODEL_EVENT,
+    }
+    gr.on([button.click, text.submit, beams.input], **event)
+    for example, example_button in zip(examples, example_buttons, strict=True):
+        example_button.click(_constant(example["english"]), outputs=text, **QUICK_EVENT).then(**event)
+    longer.click(_constant(gr.Tabs(selected="length")), outputs=tabs, **QUICK_EVENT)
+
+    def translate(text: str, beams: int = 1) -> dict[str, dict[str, Any]]:
+        """Translate an English text into French with all four models.
+
+        Args:
+            text: English, up to 5,000 characters; paragraphs are kept.
+            beams: 1 for greedy search, up to 8.
+        Returns:
+            for each model: `text`, `seconds`, `notes` (a list of English sentences).
+        """
+        return _translate_for_api(service, text, beams)
+
+    gr.api(translate, api_name="translate", **MODEL_EVENT)
+
+    def texts(chosen: str) -> list[Any]:
+        return [
+            _lead(chosen),
+            gr.Textbox(
+                label=words("translate_box", chosen), placeholder=words("translate_placeholder", chosen)
+            ),
+            gr.Button(words("translate_button", chosen)),
+            gr.Radio(_beam_choices(chosen), label=words("translate_beams", chosen)),
+            gr.Button(words("translate_longer", chosen)),
+            *[gr.Button(_example_label(example, chosen)) for example in examples],
+            _legend(service, chosen),
+        ]
+
+    components = [lead, text, button, beams, longer, *example_buttons, legend]
+    return Tab(components=components, texts=texts, show=event)
+
+
+# ---------------------------------------------------------------------------------------------
+# What goes in
+
+
+def paragraphs(text: str) -> list[str]:
+    """Paragraphs, which blank lines separate; wrapped lines inside one are joined."""
+    blocks = re.split(r"\n[^\S\n]*(?:\n[^\S\n]*)+", re.sub(r"\r\n?", "\n", text))
+    joined = (" ".join(line.strip() for line in block.split("\n")).strip() for block in blocks)
+    return [block for block in joined if block]
+
+
+def is_chinese(text: str) -> bool:
+    """A third or more of the letters are Chinese characters."""
+    letters = [character for character in text if character.isalpha()]
+    return bool(letters) and 3 * sum("\u4e00" <= c <= "\u9fff" for c in letters) >= len(letters)
+
+
+def too_long(text: str, language: str) -> str | None:
+    """What to say to a text over the limit of the page."""
+    if len(text) <= MAX_CHARACTERS:
+        return None
+    return words(
+        "translate_too_long", language, number=f"{len(text):,}", limit=f"{MAX_CHARACTERS:,}"
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# What comes out
+
+
+def _draw(
+    service: Service, source: str | None, num_beams: int, language: str
+) -> Iterator[tuple[str, str, str]]:
+    """Message, gloss and cards; the cards fill as the models finish."""
+    source = source or ""
+    if problem := too_long(source, language):
+        yield cards.problem(problem), "", _empty_cards(language)
+        return
+    texts = paragraphs(source)
+    if not texts:
+        yield "", "", _empty_cards(language)
+        return
+    gloss = _gloss(service, source, language)
+    message = ""
+    shown = {name: _waiting_card(service, name, language) for name in MODELS}
+    yield message, gloss, _grid(shown)
+    for name in MODELS:
+        try:
+            translations = service.translate_paragraphs(name, texts, num_beams)
+        except Exception as error:  # shown in the card as what it says
+            shown[name] = cards.card(name, language, cards.problem(str(error)))
+        else:
+            shown[name] = cards.card(
+                name,
+                language,
+                cards.target(translations) + cards.notes(translations, language),
+                footer=f"{cards.speed(translations, language)}<br>"
+                + cards.budget(service.training(name), language),
+            )
+            if any(note.kind == "language" for item in translations for note in item.notes):
+                message = _hint(service, source, language)
+        if name != MODELS[-1]:
+            following = MODELS[MODELS.index(name) + 1]
+            shown[following] = _waiting_card(service, following, language)
+        yield message, gloss, _grid(shown)
+
+
+def _translate_for_api(service: Service, text: Any, beams: Any) -> dict[str, dict[str, Any]]:
+    if not isinstance(text, str):
+        raise gr.Error(f"expected text, got {type(text).__name__}")
+    if isinstance(beams, bool) or not isinstance(beams, int) or not 1 <= beams <= MAX_BEAMS:
+        raise gr.Error(f"expected beams to be a whole number from 1 to {MAX_BEAMS}, got {beams!r:.40}")
+    if problem := too_long(text, "en"):
+        raise gr.Error(problem)
+    texts = paragraphs(text)
+    answers: dict[str, dict[str, Any]] = {}
+    for name in MODELS:
+        try:
+            translations = service.translate_paragraphs(name, texts or [""], beams)
+        except RuntimeError as error:
+            raise gr.Error(str(error)) from error
+        notes = [note.message for item in translations for note in item.notes]
+        answers[name] = {
+            "text": "\n\n".join(item.text for item in translations),
+            "seconds": round(sum(item.seconds for item in translations), 4),
+            "notes": list(dict.fromkeys(notes)),
+        }
+    return answers
+
+
+def _grid(shown: dict[str, str]) -> str:
+    return f'<div class="cards" aria-live="polite">{"".join(shown.values())}</div>'
+
+
+def _waiting_card(service: Service, name: str, language: str) -> str:
+    said = words("card_working" if service.loaded(name) else "card_loading", language)
+    body = f'<p class="waiting">{escape(said)}<span class="dots" aria-hidden="true"></span></p>'
+    return cards.card(name, language, body, busy=True)
+
+
+def _waiting_cards(service: Service, language: str) -> str:
+    return _grid({name: _waiting_card(service, name, language) for name in MODELS})
+
+
+def _empty_cards(language: str) -> str:
+    body = f'<p class="waiting">{escape(words("card_empty", language))}</p>'
+    return _grid({name: cards.card(name, language, body) for name in MODELS})
+
+
+def _hint(service: Service, source: str, language: str) -> str:
+    """What to say to a text that is not English; in Chinese to Chinese, whatever the page speaks."""
+    if not is_chinese(source):
+        return f'<p class="hint">{escape(words("translate_language", language))}</p>'
+    buttons = "".join(
+        f'<button type="button" data-example="{escape(example["id"])}">'
+        f'<span lang="en">{escape(example["english"])}</span>'
+        f'<span lang="zh-CN">{escape(example["chinese"])}</span></button>'
+        for example in service.examples()[:3]
+    )
+    said = f'<p lang="zh-CN">{escape(words("translate_chinese", "zh"))}</p>'
+    return f'<div class="hint">{said}{buttons}</div>'
+
+
+def _gloss(service: Service, source: str, language: str) -> str:
+    """The Chinese meaning of an example, on the Chinese page."""
+    if language != "zh":
+        return ""
+    plain = " ".join(source.split())
+    known = {item["english"]: item["chinese"] for item in service.examples()}
+    for passage in service.passages():
+        known.update({stage["english"]: stage["chinese"] for stage in passage["stages"]})
+    if plain not in known:
+        return ""
+    return f'<p class="gloss">{escape(words("translate_gloss", language, text=known[plain]))}</p>'
+
+
+def _lead(language: str) -> str:
+    return f'<p class="lead">{escape(words("translate_lead", language))}</p>'
+
+
+def _legend(service: Service, language: str) -> str:
+    found = [service.training(name).get("dev_bleu") or {} for name in MODELS]
+    scores = [score for score in found if score.get("signature")]
+    if scores:
+        bleu = words(
+            "translate_numbers_bleu",
+            language,
+            sentences=f"{scores[0].get('sentences', 0):,}",
+            signature=scores[0]["signature"],
+        )
+    else:
+        bleu = words("translate_numbers_bleu_unknown", language)
+    return (
+        f'<p class="legend">{escape(words("translate_legend", language))}</p>'
+        f"<details><summary>{escape(words('translate_numbers', language))}</summary>"
+        f"<p>{escape(words('translate_numbers_text', language, bleu=bleu))}</p></details>"
+    )
+
+
+def _beam_choices(language: str) -> list[tuple[str, int]]:
+    return [(words(f"translate_beams_{number}", language), number) for number in (1, 4)]
+
+
+def _example_label(example: dict[str, Any], language: str) -> str:
+    """The Chinese meaning, or the first words of the English."""
+    if language == "zh":
+        return example["chinese"]
+    return " ".join(example["english"].split()[:5]).rstrip(",") + " …"
+
+
+def _constant(value: Any) -> Any:
+    def give() -> Any:
+        return value
+
+    return give
