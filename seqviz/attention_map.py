@@ -109,12 +109,15 @@ class AttentionMap:
         return picked.mean(axis=(0, 1))
 
     def to_dict(self, layer: int | None = None, head: int | None = None) -> dict[str, Any]:
-        """The numbers of one matrix in plain types, with all that is needed to read them."""
+        """The numbers of one matrix in plain types, with all that is needed to read them.
+
+        Layer and head are counted from 0, None for the mean; `weights` is a list of rows.
+        """
         return {
             "model": self.model,
             "kind": self.kind,
-            "layer": "mean" if layer is None else int(layer),
-            "head": "mean" if head is None else int(head),
+            "layer": layer,
+            "head": head,
             "source": list(self.source_tokens),
             "target": list(self.target_tokens),
             "weights": self.head(layer, head).tolist(),

@@ -12,9 +12,11 @@ from __future__ import annotations
 import io
 import os
 import re
+import threading
 import unicodedata
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
@@ -23,13 +25,15 @@ import numpy as np
 from matplotlib import font_manager, rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import PolyCollection
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter
 
 from seqviz.attention_map import AttentionMap
-from seqviz.styles import ModelStyle, ramp, shorten, style_of, visible
+from seqviz.styles import ModelStyle, diverging_ramp, ramp, shorten, style_of, visible
 
 INK = "#1b1b1f"
 """Colour of all text and axes; `inline_svg` replaces it by that of the page's text."""
@@ -64,6 +68,8 @@ _TEXTS: dict[str, dict[str, str]] = {
         "mean_heads": "mean of {heads} heads",
         "mean_layers": "mean of {layers} layers",
         "hidden": "{percent} % of the weight lies on special tokens, not shown",
+        "vector": "all that the decoder will ever know",
+        "vector_numbers": "number",
         "words": "English words in the sentence",
         "bleu": "BLEU",
         "chrf": "chrF",
@@ -99,6 +105,8 @@ _TEXTS: dict[str, dict[str, str]] = {
         "mean_heads": "{heads} 个头的平均",
         "mean_layers": "{layers} 层的平均",
         "hidden": "另有 {percent}% 的权重落在未显示的特殊符号上",
+        "vector": "解码器所能知道的，全在这里",
+        "vector_numbers": "第几个数",
         "words": "句子的英语词数",
         "bleu": "BLEU",
         "chrf": "chrF",
@@ -222,7 +230,8 @@ def attention(
     renderer = FigureCanvasAgg(figure).get_renderer()
 
     def extent(text: Text) -> tuple[float, float]:
-        box = text.get_window_extent(renderer)
+        with _settings():  # `save` says which characters no font has
+            box = text.get_window_extent(renderer)
         return box.width / figure.dpi, box.height / figure.dpi
 
     across = [extent(tick.label2) for tick in axes.xaxis.get_major_ticks()]
@@ -298,6 +307,49 @@ def _say_heading(
     figure.say_all(text, keys, before=f"{visible(model)} · ", joint=" · ")
 
 
+def vector(numbers: np.ndarray, *, model: str, language: str = "en", title: str | None = None) -> Figure:
+    """The one vector that a model without attention hands to its decoder, as a bar of its numbers.
+
+    Args:
+        numbers: each from -1 to 1, (D,).
+        model: name of the model.
+        language: "en" or "zh".
+        title: in place of the model's name and what is shown.
+    Raises:
+        ValueError: not one row of numbers, an unknown language.
+    """
+    numbers = np.asarray(numbers, dtype=float)
+    if numbers.ndim != 1 or not numbers.size:
+        raise ValueError(f"expected one vector (numbers), got shape {numbers.shape}")
+    figure = _Figure(8, 1.9, language)
+    axes = figure.add_axes((0.04, 0.3, 0.83, 0.42))
+    image = axes.imshow(
+        numbers[None],
+        cmap=ListedColormap(diverging_ramp() / 255),
+        vmin=-1,
+        vmax=1,
+        interpolation="nearest",
+        aspect="auto",
+    )
+    axes.set_yticks([])
+    last = numbers.size - 1
+    axes.set_xticks([0, last] if last else [0], [str(n + 1) for n in ([0, last] if last else [0])])
+    axes.tick_params(labelsize=9, color=FAINT, labelcolor=INK, length=3, width=0.8)
+    axes.spines[:].set(color=FAINT, linewidth=0.6)
+    figure.say(axes.xaxis.label, "vector_numbers").set(fontsize=9.5, color=INK)
+    heading = figure.text(0.04, 0.93, "", fontsize=11.5, color=INK, ha="left", va="top")
+    if title is None:
+        figure.say_all(heading, [("vector", {})], before=f"{visible(style_of(model).label)} · ")
+    else:
+        heading.set(text=visible(title), parse_math=False, fontfamily=_families(title))
+    bar = figure.add_axes((0.895, 0.3, 0.014, 0.42))
+    colorbar = figure.colorbar(image, cax=bar)
+    colorbar.set_ticks([-1, 0, 1], labels=["−1", "0", "1"])
+    bar.tick_params(labelsize=9, color=FAINT, labelcolor=INK, length=2, width=0.6)
+    colorbar.outline.set(edgecolor=FAINT, linewidth=0.6)  # type: ignore[operator]
+    return figure
+
+
 # ---------------------------------------------------------------------------------------------
 # Quality by length
 
@@ -335,7 +387,7 @@ def length_curve(
     if not models:
         raise ValueError(f"expected a bucket with {metric} in the {curve} curve, got none")
     figure = _Figure(8, 4.8, language)
-    axes = figure.add_axes((0.085, 0.2, 0.895, 0.7))
+    axes = figure.add_axes((0.085, 0.2, 0.895, 0.66))
     _clean(axes)
     longest = max(bucket["high"] for buckets in models.values() for bucket in buckets)
     thin_shown = False
@@ -350,10 +402,11 @@ def length_curve(
             for side in ("low", "high")
         )
         axes.fill_between(x, low, high, where=thick, color=style.color, alpha=0.16, linewidth=0, zorder=2)
-        axes.plot(x, y, color=FAINT, linewidth=1, alpha=0.6, zorder=3)
+        for i in np.flatnonzero(~(thick[1:] & thick[:-1])):
+            axes.plot(x[i : i + 2], y[i : i + 2], color=FAINT, linewidth=1, alpha=0.7, zorder=3)
         _line(axes, x, np.where(thick, y, np.nan), style, zorder=5, label=style.label)
         axes.plot(
-            x[~thick], y[~thick], style.marker, color=FAINT, markerfacecolor="white", zorder=4, markersize=6
+            x[~thick], y[~thick], style.marker, color=FAINT, markerfacecolor="none", zorder=4, markersize=6
         )
         thin_shown = thin_shown or not thick.all()
     axes.set_xlim(0, max(TRAINED_WORDS, longest) * 1.01)
@@ -382,7 +435,7 @@ def length_curve(
     heading = figure.text(0.085, 0.965, "", fontsize=11.5, color=INK, ha="left", va="center")
     figure.say(heading, curve if curve in _TEXTS["en"] else "words")
 
-    _draw_histogram(figure, axes, report.get("length_histogram"))
+    histogram = _draw_histogram(axes, report.get("length_histogram"))
     if longest > TRAINED_WORDS:
         axes.axvspan(TRAINED_WORDS, axes.get_xlim()[1], color=FAINT, alpha=0.14, linewidth=0, zorder=0)
         note = axes.text(TRAINED_WORDS + 1, axes.get_ylim()[1] * 0.98, "", va="top", ha="left")
@@ -390,7 +443,9 @@ def length_curve(
     if thin_shown:
         note = figure.text(0.98, 0.965, "", ha="right", va="center")
         figure.say(note, "thin", n=THIN).set(fontsize=8.5, color=FAINT)
-    _legend(axes)
+    legend = _legend(axes, above=True)
+    if histogram is not None:
+        figure.say(legend.get_texts()[-1], "trained")
     return figure
 
 
@@ -398,19 +453,26 @@ def _range(low: int, high: int) -> str:
     return str(low) if low == high else f"{low}–{high}"
 
 
-def _draw_histogram(figure: _Figure, axes: Axes, counts: Any) -> None:
+def _draw_histogram(axes: Axes, counts: Any) -> PolyCollection | None:
     """Training sentences by length behind the curves, up to a fifth of the height; no axis of its own."""
     counts = np.asarray(counts if counts is not None else [], dtype=float)
     if not counts.size or not counts.max() > 0:
-        return
+        return None
     bottom, top = axes.get_ylim()
     heights = counts / counts.max() * (top - bottom) * 0.2
-    x = np.arange(counts.size)
-    axes.fill_between(x, bottom, bottom + heights, step="mid", color=FAINT, alpha=0.3, linewidth=0, zorder=1)
+    drawn = axes.fill_between(
+        np.arange(counts.size),
+        bottom,
+        bottom + heights,
+        step="mid",
+        color=FAINT,
+        alpha=0.3,
+        linewidth=0,
+        zorder=1,
+        label="-",  # its place in the legend; the words come later
+    )
     axes.set_ylim(bottom, top)
-    at = min(int(counts.argmax()) + 3, counts.size - 1)
-    note = axes.text(at, bottom + heights.max() * 0.86, "", ha="left", va="center")
-    figure.say(note, "trained").set(fontsize=8.5, color=FAINT)
+    return drawn
 
 
 # ---------------------------------------------------------------------------------------------
@@ -481,10 +543,22 @@ def _line(
     )
 
 
-def _legend(axes: Axes) -> None:
-    legend = axes.legend(frameon=False, fontsize=9, labelcolor=INK, handlelength=3)
+def _legend(axes: Axes, above: bool = False) -> Legend:
+    """Inside the axes where it is emptiest, or in one line above them, where it can hide nothing."""
+    place: dict[str, Any] = {"loc": "best"}
+    if above:
+        place = {
+            "loc": "lower left",
+            "bbox_to_anchor": (0, 1.0),
+            "ncols": 5,
+            "columnspacing": 1.4,
+            "borderaxespad": 0,
+            "borderpad": 0.2,
+        }
+    legend = axes.legend(frameon=False, fontsize=9, labelcolor=INK, handlelength=2.6, **place)
     for text in legend.get_texts():
         text.set(parse_math=False, fontfamily=_families(text.get_text()))
+    return legend
 
 
 # ---------------------------------------------------------------------------------------------
@@ -515,7 +589,8 @@ def _fonts() -> tuple[tuple[str, str], ...]:
             found.setdefault(font.name, font.fname)
     rank = {name: number for number, name in enumerate((BASE_FONT, *_PREFERRED_FONTS))}
     # Fonts without pictures of letters ("Last Resort", symbol fonts) must not win.
-    names = [n for n in found if not re.search("last ?resort|cmex|cmsy|cmmi|STIXSize|STIXNonUni", n, re.I)]
+    poor = re.compile("last ?resort|cmex|cmsy|cmmi|STIXSize|STIXNonUni", re.IGNORECASE)
+    names = [name for name in found if not poor.search(name)]
     return tuple((n, found[n]) for n in sorted(names, key=lambda n: (rank.get(n, len(rank)), n)))
 
 
@@ -549,6 +624,20 @@ def _families(text: str) -> list[str]:
 
 # ---------------------------------------------------------------------------------------------
 # Files
+
+_LOCK = threading.RLock()
+
+
+@contextmanager
+def _settings(changed: Any = None) -> Iterator[None]:
+    """Other settings of matplotlib for a moment, and no warning about missing glyphs.
+
+    Settings and warning filters belong to the whole process. Without the lock one thread puts back what
+    another still needs, and a thread's SVG has outlines for text.
+    """
+    with _LOCK, rc_context(changed) if changed else nullcontext(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        yield
 
 
 def save(
@@ -590,10 +679,9 @@ def save(
             shown = " ".join(sorted(missing)[:20])
             said.append(f"no installed font has {shown}: drawn as boxes; an SVG shows them")
     metadata: dict[str, Any] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[format]
-    settings = {"svg.fonttype": "none", "svg.hashsalt": "seqviz", "pdf.fonttype": 42}
+    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "seqviz", "pdf.fonttype": 42}
     try:
-        with rc_context(settings), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        with _settings(settings):
             figure.savefig(target, format=format, dpi=72 if format == "svg" else dpi, metadata=metadata)
     finally:
         for text, words in replaced:
@@ -619,7 +707,7 @@ def inline_svg(figure: Figure, label: str = "") -> str:
 
     buffer = io.BytesIO()
     paper = figure.get_facecolor()
-    figure.patch.set_alpha(0)
+    figure.set_facecolor("none")
     try:
         save(figure, buffer, "svg")
     finally:
@@ -628,7 +716,7 @@ def inline_svg(figure: Figure, label: str = "") -> str:
     text = text[text.index("<svg") :]
     text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
     text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, count=1, flags=re.S)
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, count=1, flags=re.DOTALL)
     # Matplotlib leaves out fill where it is black; ours never is, so every INK is written out.
     text = text.replace(INK, "currentColor")
     style = 'style="display:block;width:100%;height:auto" role="img"'

@@ -138,8 +138,8 @@ _INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\ufff
 
 
 def visible(text: str) -> str:
-    """`text` as a label: what no font shows or XML forbids becomes U+FFFD, an empty text "␣"."""
-    return _INVISIBLE.sub("\ufffd", text) or "␣"
+    """`text` as a label: what no font shows or XML forbids becomes U+FFFD, an empty or blank text "␣"."""
+    return _INVISIBLE.sub("\ufffd", text) if text.strip(" \u00a0\u3000") else "␣"
 
 
 def shorten(text: str, length: int = 24) -> str:

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import AutoConfig, AutoModelForSeq2SeqLM, PreTrainedModel
+from transformers import AutoConfig, AutoModelForSeq2SeqLM, MarianMTModel, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 from seqviz import search
@@ -35,6 +35,9 @@ from seqviz.corpus import MAX_SOURCE_PIECES, MAX_SOURCE_WORDS, MAX_TARGET_PIECES
 
 MAX_BATCH_PIECES = 6_000
 """Source pieces, padding and beams included, that are decoded at once."""
+
+MAX_PARTS_WITH_ATTENTION = 20
+"""A text over the cap keeps attention weights by default up to so many parts."""
 
 
 class ModelError(ValueError):
@@ -234,9 +237,9 @@ def _load_weights(folder: Path, config: Any) -> PreTrainedModel:
             folder,
             config=config,
             dtype=torch.float32,
-            attn_implementation="eager",
             local_files_only=True,
             output_loading_info=True,
+            ignore_mismatched_sizes=True,  # reported below, in our words
         )
     finally:
         transformers_logging.set_verbosity(verbosity)
@@ -280,6 +283,8 @@ class Translator:
         training: dict[str, Any] | None = None,
     ) -> None:
         self.model = model.eval()
+        if isinstance(model, MarianMTModel):
+            model.set_attn_implementation("eager")  # the fused kernels do not return weights
         self.tokenizer = tokenizer
         self.name = name
         self.training = training or {}
@@ -318,7 +323,7 @@ class Translator:
         Args:
             text: English text, or a list of texts, which are translated in batches.
             num_beams: 1 for greedy search.
-            attention: keep attention weights; None keeps them for a single text only.
+            attention: keep attention weights; None keeps them for a single text of not too many parts.
         Raises:
             TypeError: something that is not text.
             ValueError: a number of beams out of range.
@@ -330,9 +335,9 @@ class Translator:
         for item in texts:
             if not isinstance(item, str):
                 raise TypeError(f"expected text, got {type(item).__name__}")
-        keep = single if attention is None else attention
         plans = [_plan(self.tokenizer, item) for item in texts]
         units = [unit for plan in plans for unit in plan.units]
+        keep = single and len(units) <= MAX_PARTS_WITH_ATTENTION if attention is None else attention
         outputs = iter(self._translate_units(units, num_beams, keep))
         results = [self._assemble(plan, [next(outputs) for _ in plan.units]) for plan in plans]
         return results[0] if single else results

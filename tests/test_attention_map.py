@@ -324,7 +324,7 @@ def test_a_real_translation(tiny_model, tiny_tokenizer):
 def test_to_dict_is_json_and_says_what_it_is():
     said = json.loads(json.dumps(KNOWN.words().to_dict(0, None)))
     assert said["model"] == "lstm-attention" and said["kind"] == "cross"
-    assert said["layer"] == 0 and said["head"] == "mean"
+    assert said["layer"] == 0 and said["head"] is None
     assert said["source"] == ["the", "Europe", "the"]
     np.testing.assert_allclose(said["weights"], KNOWN.words().head())
     np.testing.assert_allclose(said["hidden"], KNOWN.words().hidden())

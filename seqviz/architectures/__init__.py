@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, GenerationConfig, PreTrainedModel
+from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
 
 from seqviz.architectures.recurrent import (
     RecurrentConfig,
@@ -74,5 +75,14 @@ def build(
 
 
 def num_parameters(model: PreTrainedModel) -> int:
-    """Trainable parameters, tied ones once."""
-    return sum(p.numel() for p in model.parameters() if p.requires_grad)
+    """Trainable parameters, tied ones once.
+
+    The Transformer's sinusoidal positions are not: they are fixed, although a model loaded with
+    ``from_pretrained`` marks them as trainable.
+    """
+    fixed = {
+        id(module.weight)
+        for module in model.modules()
+        if isinstance(module, MarianSinusoidalPositionalEmbedding)
+    }
+    return sum(p.numel() for p in model.parameters() if p.requires_grad and id(p) not in fixed)

@@ -87,12 +87,13 @@ class RecurrentConfig(PreTrainedConfig):
             raise ValueError(
                 f"expected context to be one of {', '.join(CONTEXTS)}, got {self.context!r}"
             )
-        if self.width % 2:
+        # A wrong type is `strict`'s to refuse, after this.
+        if isinstance(self.width, int) and self.width % 2:
             raise ValueError(
                 f"expected an even width (half for each direction), got {self.width}; "
                 f"try {self.width + 1}"
             )
-        if self.num_layers < 1:
+        if isinstance(self.num_layers, int) and self.num_layers < 1:
             raise ValueError(f"expected num_layers of 1 or more, got {self.num_layers}")
         super().__post_init__(**kwargs)
 

@@ -10,14 +10,15 @@ other input. The function makes components, subscribes its own events, and retur
   language, and a function from language to their updates in the same order, e.g.
   ``texts=lambda language: [gr.Button(words("attention_download", language)), …]``. It must be quick and
   must not touch a model. The first texts a component is made with may be English.
-- ``show``: keyword arguments of the event that draws the tab's results (``fn``, ``inputs``,
-  ``outputs``, …). The page runs it when it opens and after each change of language, in the order of
-  the tabs; `language` should be among its inputs. None: nothing to draw.
+- ``show``: a list of the keyword arguments of the events that draw the tab's results (``fn``,
+  ``inputs``, ``outputs``, …). The page runs them when it opens and after each change of language: the
+  first of each tab in the order of the tabs, then the second ones; `language` should be among their
+  inputs.
 
 **Rules.** Every event that runs a model takes ``**MODEL_EVENT`` (`seqviz.ui.tab`: shared queue), and is
 ``api_visibility="private"`` unless it is a documented endpoint made with ``gr.api``. Texts come from
-`seqviz.ui.words`, looks (theme, CSS, the models' colours, dashes and markers, `head`) from
-`seqviz.ui.look`; CSS of a tab goes there too. A colour in markup is ``var(--lstm)``, never a number, so
+`seqviz.ui.words`, theme, CSS and script from `seqviz.ui.look` (``page.css``, ``page.js``), what a model
+looks like from `seqviz.styles`. A colour in markup is ``var(--lstm)``, never a number, so
 that dark mode works. Every string from a person or a model passes `html.escape`; markup is the *value*
 of ``gr.HTML``, never its template. PyTorch is not imported by any module here at the top: what needs it
 is imported inside functions that run after `Service.wait`. ``show_progress="hidden"`` where a handler
@@ -27,16 +28,21 @@ draws its own waiting state.
 from __future__ import annotations
 
 import os
+import sys
 
-os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
 
-from pathlib import Path  # noqa: E402
+from collections.abc import Iterator
+from html import escape
+from itertools import chain, zip_longest
+from pathlib import Path
 
-import gradio as gr  # noqa: E402
+import gradio as gr
 
-from seqviz.ui import attention, length, look, translate  # noqa: E402
-from seqviz.ui.service import Service  # noqa: E402
-from seqviz.ui.words import LANGUAGES, words  # noqa: E402
+from seqviz.ui import attention, cards, length, look, translate
+from seqviz.ui.service import MODELS, Service
+from seqviz.ui.tab import QUICK_EVENT
+from seqviz.ui.words import LANGUAGES, words
 
 __all__ = ["Service", "build", "launch"]
 
@@ -51,14 +57,15 @@ def build(models_folder: str | Path | None = None, service: Service | None = Non
     service = service or Service(models_folder)
     with gr.Blocks(title="seqviz", analytics_enabled=False) as page:
         with gr.Row(elem_classes="top"):
-            head = gr.HTML(_head("en", service))
+            head = gr.HTML(_head("en", service), elem_id="head")
             language = gr.Radio(
                 [("English", "en"), ("中文", "zh")],
                 value="en",
-                show_label=False,
+                label=words("language", "en"),
                 container=False,
                 elem_id="language",
             )
+        notice = gr.HTML(elem_id="notice")
         with gr.Tabs(elem_id="tabs") as tabs:
             with gr.Tab(words("tab_translate", "en"), id="translate") as first:
                 translate_tab = translate.tab(service, language, tabs)
@@ -66,27 +73,47 @@ def build(models_folder: str | Path | None = None, service: Service | None = Non
                 length_tab = length.tab(service, language)
             with gr.Tab(words("tab_attention", "en"), id="attention") as third:
                 attention_tab = attention.tab(service, language)
+        footer = gr.HTML(_footer("en"))
         made = [translate_tab, length_tab, attention_tab]
-        components = [head, first, second, third]
+        components = [head, first, second, third, footer]
         components += [component for tab in made for component in tab.components]
 
         def texts(chosen: str) -> list:
-            updates = [_head(chosen, service)]
-            updates += [gr.Tab(label=words(f"tab_{name}", chosen)) for name in ("translate", "length", "attention")]
+            updates = [
+                _head(chosen, service),
+                gr.Tab(label=words("tab_translate", chosen)),
+                gr.Tab(label=words("tab_length", chosen)),
+                gr.Tab(label=words("tab_attention", chosen)),
+                _footer(chosen),
+            ]
             return updates + [update for tab in made for update in tab.texts(chosen)]
 
         def open_page(request: gr.Request) -> list:
-            chosen = _first_language(request)
+            chosen = first_language(request)
             return [chosen, *texts(chosen)]
 
-        quick = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
-        opened = page.load(open_page, outputs=[language, *components], **quick)
-        changed = language.input(texts, inputs=language, outputs=components, **quick)
+        def notice_of(chosen: str) -> Iterator[str]:
+            yield from _notice(service, chosen)
+
+        opened = page.load(open_page, outputs=[language, *components], **QUICK_EVENT)
+        changed = language.input(texts, inputs=language, outputs=components, **QUICK_EVENT)
+        # The document's language and title follow, whoever changed it.
+        language.change(None, language, js=look.language_script(), **QUICK_EVENT)
         for event in (opened, changed):
-            for tab in made:
-                if tab.show:
-                    event = event.then(**tab.show)
-    return page
+            event.then(
+                notice_of,
+                language,
+                notice,
+                show_progress="hidden",
+                api_visibility="private",
+                concurrency_limit=None,
+                trigger_mode="always_last",
+            )
+            # What each tab shows first, then what comes second.
+            for shown in chain.from_iterable(zip_longest(*(tab.show for tab in made))):
+                if shown:
+                    event = event.then(**shown)
+    return page.queue(max_size=32)
 
 
 def launch(
@@ -107,12 +134,13 @@ def launch(
     """
     service = Service(models_folder)
     page = build(service=service)
-    page.queue(max_size=32)
     page.launch(
         server_name=host,
         server_port=port,
         root_path=root_path,
         prevent_thread_lock=True,
+        quiet=True,
+        max_file_size="1kb",  # nothing on the page takes a file
         ssr_mode=False,
         run_history=False,
         footer_links=[],
@@ -120,17 +148,14 @@ def launch(
         css=look.CSS,
         head=look.HEAD,
     )
+    print(f"seqviz: {page.local_url} (Ctrl-C stops it)", file=sys.stderr, flush=True)
     service.start()
     if block:
         page.block_thread()
     return page
 
 
-def _head(language: str, service: Service) -> str:
-    return f"<h1>seqviz</h1><p>{words('tagline', language)}</p>"
-
-
-def _first_language(request: gr.Request) -> str:
+def first_language(request: gr.Request) -> str:
     """From ``?lang=``, else from the browser's list of languages, else English."""
     asked = str(request.query_params.get("lang", "")).lower()[:2]
     if asked in LANGUAGES:
@@ -140,3 +165,47 @@ def _first_language(request: gr.Request) -> str:
         if code in LANGUAGES:
             return code
     return "en"
+
+
+def _head(language: str, service: Service) -> str:
+    return (
+        f'<p class="wordmark">seqviz</p><h1>{escape(words("page_headline", language))}</h1>'
+        f"<p>{escape(words('page_subline', language))}</p>"
+        f'<p class="small">{escape(_weights(language, service))}</p>'
+    )
+
+
+def _weights(language: str, service: Service) -> str:
+    """One line on what the shown weights are; empty if that is not recorded for all of them."""
+    found = [service.training(name) for name in MODELS]
+    try:
+        parameters = sum(training["num_parameters"] for training in found) / len(found)
+        budgets = sorted({cards.large_number(training["target_tokens"], language) for training in found})
+        date = max(str(training["created"]) for training in found)[:10]
+    except (KeyError, TypeError):
+        return ""
+    return words(
+        "page_weights",
+        language,
+        parameters=cards.large_number(parameters, language),
+        tokens=" – ".join(dict.fromkeys((budgets[0], budgets[-1]))),
+        date=date,
+    )
+
+
+def _notice(service: Service, language: str) -> Iterator[str]:
+    """That models are being loaded, then what went wrong, if anything did."""
+    if not service.ready:
+        yield f'<p class="hint" role="status">{escape(words("page_loading", language))}</p>'
+        service.wait()
+    yield "".join(
+        cards.problem(f"{words('page_broken', language)} {name}: {error}")
+        for name, error in service.errors.items()
+    )
+
+
+def _footer(language: str) -> str:
+    return (
+        f'<footer class="page-footer"><p>{escape(words("page_footer", language))}</p>'
+        f'<p><a href="?view=api">{escape(words("page_api", language))}</a></p></footer>'
+    )

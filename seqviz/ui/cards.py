@@ -11,7 +11,7 @@ from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from seqviz.ui import look
+from seqviz.styles import MODEL_STYLES
 from seqviz.ui.words import words
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def title(model: str, language: str) -> str:
     """"2015 · LSTM + attention", plain text."""
-    return f"{look.YEARS[model]} · {words(f'model_{model}', language)}"
+    return f"{MODEL_STYLES[model].year} · {words(f'model_{model}', language)}"
 
 
 def card(model: str, language: str, body: str, *, footer: str = "", busy: bool = False) -> str:
@@ -28,7 +28,7 @@ def card(model: str, language: str, body: str, *, footer: str = "", busy: bool =
     waiting = ' aria-busy="true"' if busy else ""
     return (
         f'<section class="card" data-model="{model}"{waiting}>'
-        f'<header><h2><span class="year">{look.YEARS[model]}</span> '
+        f'<header><h2><span class="year">{MODEL_STYLES[model].year}</span> '
         f"{escape(words(f'model_{model}', language))}</h2>"
         f"{drawing(model, language)}"
         f'<p class="how">{escape(words(f"how_{model}", language))}</p></header>'
@@ -55,9 +55,16 @@ def word_probabilities(translation: Translation) -> list[float]:
     return [total / count if count else 1.0 for total, count in zip(sums, counts, strict=True)]
 
 
+def french(text: str) -> str:
+    """French typography for reading, plain text."""
+    from seqviz.translation import french_for_display
+
+    return french_for_display(text)
+
+
 def target_text(translation: Translation) -> str:
     """The translation, each word in ink as strong as the model was sure, repetitions underlined."""
-    from seqviz.translation import french_for_display, repeated_spans
+    from seqviz.translation import repeated_spans
 
     repeated: set[int] = set()
     for start, end in repeated_spans(translation.target_words):
@@ -65,7 +72,7 @@ def target_text(translation: Translation) -> str:
     sure = word_probabilities(translation)
 
     def word(index: int) -> str:
-        text = escape(french_for_display(translation.target_words[index]))
+        text = escape(french(translation.target_words[index]))
         return f'<span style="--sure:{sure[index]:.2f}" title="p = {sure[index]:.2f}">{text}</span>'
 
     shown = []
@@ -75,8 +82,12 @@ def target_text(translation: Translation) -> str:
     return " ".join(shown)
 
 
-def target(translations: Sequence[Translation]) -> str:
-    """A text of one or more paragraphs."""
+def target(translations: Sequence[Translation], language: str) -> str:
+    """A text of one or more paragraphs, or that the model wrote nothing."""
+    if any(item.source.strip() for item in translations) and not any(
+        item.text for item in translations
+    ):
+        return f'<p class="waiting">{escape(words("card_silent", language))}</p>'
     paragraphs = [target_text(translation) for translation in translations if translation.text]
     return (
         '<div class="target" lang="fr" translate="no">'

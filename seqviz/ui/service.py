@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from seqviz.translation import Translation, Translator
@@ -19,26 +19,50 @@ MODELS = ("rnn", "lstm", "lstm-attention", "transformer")
 MAX_CHARACTERS = 5_000
 """Longest text the page takes."""
 
+MAX_BEAMS = 8
+"""Widest search the page runs."""
+
+
+BLEU_SETTINGS = "nrefs:1|case:mixed|eff:yes|tok:13a|smooth:exp"
+CHRF_SETTINGS = "nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no"
+"""sacreBLEU's signatures of the sentence scores; a test holds them to what sacreBLEU says."""
+
+
+class Scored(NamedTuple):
+    """A translation of one stage of a passage, scored against the reference of that stage."""
+
+    translation: Translation
+    bleu: float
+    chrf: float
+
 
 class Service:
     """Models loaded once, in a thread, and used by every visitor.
 
     Args:
         folder: holds one folder for each of `MODELS`; None takes the shipped ones.
+        translators: one for each of `MODELS`, to use instead of loading them.
     """
 
-    def __init__(self, folder: str | Path | None = None) -> None:
+    def __init__(
+        self,
+        folder: str | Path | None = None,
+        translators: Mapping[str, Translator] | None = None,
+    ) -> None:
         here = Path(__file__).resolve().parents[1]
         shipped = [path for path in (here / "models", here.parent / "models") if path.is_dir()]
         self.folder = Path(folder) if folder else (shipped or [here / "models"])[0]
-        self._translators: dict[str, Translator] = {}
+        self._translators: dict[str, Translator] = dict(translators or {})
         self._errors: dict[str, str] = {}
         self._loaded = {name: threading.Event() for name in MODELS}
         self._locks = {name: threading.Lock() for name in MODELS}
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
+        for name in self._translators:
+            self._loaded[name].set()
         self._cache = _Cache(1024)
         self._attention_cache = _Cache(24)
+        self._scored: dict[tuple[str, str, int], Scored] = {}  # bounded: passages are fixed
 
     # -- loading
 
@@ -51,11 +75,13 @@ class Service:
 
     def _load(self) -> None:
         for name in MODELS:
+            if name in self._translators:
+                continue
             try:
                 from seqviz import translation
 
                 self._translators[name] = translation.load(self.folder / name)
-            except Exception as error:  # shown on the page as what it says
+            except Exception as error:  # noqa: BLE001 - whatever it is, the page shows what it says
                 self._errors[name] = str(error) or type(error).__name__
             self._loaded[name].set()
 
@@ -112,11 +138,53 @@ class Service:
                 (self._attention_cache if attention else self._cache).put(key, found)
         return found
 
-    def translate_all(self, name: str, texts: Sequence[str], num_beams: int = 1) -> list[Translation]:
-        """Translate texts in one batch; `seconds` are shares of it, so the cache is not used."""
+    def translate_paragraphs(
+        self, name: str, texts: Sequence[str], num_beams: int = 1
+    ) -> list[Translation]:
+        """Translate the paragraphs of a text in one batch; `seconds` are shares of it."""
+        if len(texts) == 1:
+            return [self.translate(name, texts[0], num_beams)]
         translator = self.translator(name)
+        key = (name, tuple(texts), num_beams)
         with self._locks[name]:
-            return translator.translate(list(texts), num_beams, attention=False)
+            found = self._cache.get(key)
+            if found is None:
+                found = translator.translate(list(texts), num_beams, attention=False)
+                self._cache.put(key, found)
+        return found
+
+    # -- passages
+
+    def scored(self, name: str, passage: str, stage: int) -> Scored:
+        """Translation and scores of one stage, greedy.
+
+        Args:
+            passage: its id.
+            stage: from 0.
+        """
+        key = (name, passage, stage)
+        if key not in self._scored:
+            texts = self.passage(passage)["stages"][stage]
+            translation = self.translate(name, texts["english"])
+            self._scored[key] = _score(translation, texts["french"])
+        return self._scored[key]
+
+    def score_path(self, name: str, passage: str) -> None:
+        """Translate and score all stages of a passage that are not yet, in one batch."""
+        translator = self.translator(name)
+        stages = self.passage(passage)["stages"]
+        with self._locks[name]:
+            missing = [i for i in range(len(stages)) if (name, passage, i) not in self._scored]
+            if not missing:
+                return
+            found = translator.translate([stages[i]["english"] for i in missing], attention=False)
+            for i, translation in zip(missing, found, strict=True):
+                self._scored[name, passage, i] = _score(translation, stages[i]["french"])
+
+    def known_scores(self, name: str, passage: str) -> list[Scored | None]:
+        """Scores of the stages of a passage, None for those not computed yet."""
+        count = len(self.passage(passage)["stages"])
+        return [self._scored.get((name, passage, stage)) for stage in range(count)]
 
     # -- what is known without PyTorch
 
@@ -131,6 +199,24 @@ class Service:
         """Growing passages: ``id, register, title, stages`` of ``{english, french, chinese}``."""
         return _texts()["passages"]
 
+    def passage(self, id_: str) -> dict[str, Any]:
+        """A passage by its id.
+
+        Raises:
+            KeyError: no such passage; the message lists them.
+        """
+        found = {passage["id"]: passage for passage in self.passages()}
+        if not isinstance(id_, str) or id_ not in found:
+            raise KeyError(f"expected a passage, one of {', '.join(found)}; got {id_!r:.40}")
+        return found[id_]
+
+    def report(self, name: str) -> dict[str, Any] | None:
+        """A report of ``models/report``, such as "length"; None where it is not there."""
+        try:
+            return json.loads((self.folder / "report" / f"{name}.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+
     def examples(self) -> list[dict[str, Any]]:
         """Example sentences: ``id, english, french, chinese``."""
         return _texts()["examples"]
@@ -140,6 +226,16 @@ class Service:
 def _texts() -> dict[str, Any]:
     file = Path(__file__).resolve().parents[1] / "texts.json"
     return json.loads(file.read_text(encoding="utf-8"))
+
+
+def _score(translation: Translation, reference: str) -> Scored:
+    import sacrebleu
+
+    return Scored(
+        translation,
+        bleu=sacrebleu.sentence_bleu(translation.text, [reference]).score,
+        chrf=sacrebleu.sentence_chrf(translation.text, [reference]).score,
+    )
 
 
 class _Cache:

@@ -9,6 +9,13 @@ from typing import Any
 MODEL_EVENT: dict[str, Any] = {"concurrency_id": "model", "concurrency_limit": 2}
 """For every event that runs a model: two at a time on the whole page, others wait in the queue."""
 
+QUICK_EVENT: dict[str, Any] = {
+    "queue": False,
+    "show_progress": "hidden",
+    "api_visibility": "private",
+}
+"""For handlers that take a few milliseconds and run no model."""
+
 
 @dataclass(frozen=True)
 class Tab:
@@ -17,9 +24,9 @@ class Tab:
     Attributes:
         components: components whose text follows the language.
         texts: language → their updates, in the same order.
-        show: keyword arguments of the event that draws the results; None: nothing to draw.
+        show: keyword arguments of the events that draw the results, run one after the other.
     """
 
     components: list[Any] = field(default_factory=list)
     texts: Callable[[str], list[Any]] = lambda language: []
-    show: dict[str, Any] | None = None
+    show: list[dict[str, Any]] = field(default_factory=list)

@@ -55,11 +55,11 @@ def tab(service: Service, language: gr.Radio, tabs: gr.Tabs) -> Tab:
             for example in examples
         ]
     message = gr.HTML(elem_id="message", js_on_load=_EXAMPLE_JS)
-    answers = gr.HTML(_waiting_cards(service, "en"), elem_id="cards")
+    answers = gr.HTML(_grid(service, {}, "en"), elem_id="cards")
     legend = gr.HTML(_legend(service, "en"))
 
     def draw(source: str, num_beams: int, chosen: str) -> Iterator[tuple[str, str, str]]:
-        yield from _draw(service, source, num_beams, chosen)
+        yield from draw_cards(service, source, num_beams, chosen)
 
     event: dict[str, Any] = {
         "fn": draw,
@@ -73,7 +73,7 @@ def tab(service: Service, language: gr.Radio, tabs: gr.Tabs) -> Tab:
     gr.on([button.click, text.submit, beams.input], **event)
     for example, example_button in zip(examples, example_buttons, strict=True):
         example_button.click(_constant(example["english"]), outputs=text, **QUICK_EVENT).then(**event)
-    longer.click(_constant(gr.Tabs(selected="length")), outputs=tabs, **QUICK_EVENT)
+    longer.click(_to_length, outputs=tabs, **QUICK_EVENT)
 
     def translate(text: str, beams: int = 1) -> dict[str, dict[str, Any]]:
         """Translate an English text into French with all four models.
@@ -84,7 +84,7 @@ def tab(service: Service, language: gr.Radio, tabs: gr.Tabs) -> Tab:
         Returns:
             for each model: `text`, `seconds`, `notes` (a list of English sentences).
         """
-        return _translate_for_api(service, text, beams)
+        return answer(service, text, beams)
 
     gr.api(translate, api_name="translate", **MODEL_EVENT)
 
@@ -102,7 +102,7 @@ def tab(service: Service, language: gr.Radio, tabs: gr.Tabs) -> Tab:
         ]
 
     components = [lead, text, button, beams, longer, *example_buttons, legend]
-    return Tab(components=components, texts=texts, show=event)
+    return Tab(components=components, texts=texts, show=[event])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -135,57 +135,54 @@ def too_long(text: str, language: str) -> str | None:
 # What comes out
 
 
-def _draw(
+def draw_cards(
     service: Service, source: str | None, num_beams: int, language: str
 ) -> Iterator[tuple[str, str, str]]:
     """Message, gloss and cards; the cards fill as the models finish."""
     source = source or ""
     if problem := too_long(source, language):
-        yield cards.problem(problem), "", _empty_cards(language)
+        yield cards.problem(problem), "", _empty_grid(service, language)
         return
     texts = paragraphs(source)
     if not texts:
-        yield "", "", _empty_cards(language)
+        yield "", "", _empty_grid(service, language)
         return
     gloss = _gloss(service, source, language)
     message = ""
-    shown = {name: _waiting_card(service, name, language) for name in MODELS}
-    yield message, gloss, _grid(shown)
+    shown: dict[str, str] = {}
+    yield message, gloss, _grid(service, shown, language)
     for name in MODELS:
         try:
             translations = service.translate_paragraphs(name, texts, num_beams)
-        except Exception as error:  # shown in the card as what it says
+        except (RuntimeError, ValueError) as error:  # shown in the card as what it says
             shown[name] = cards.card(name, language, cards.problem(str(error)))
         else:
             shown[name] = cards.card(
                 name,
                 language,
-                cards.target(translations) + cards.notes(translations, language),
+                cards.target(translations, language) + cards.notes(translations, language),
                 footer=f"{cards.speed(translations, language)}<br>"
                 + cards.budget(service.training(name), language),
             )
             if any(note.kind == "language" for item in translations for note in item.notes):
                 message = _hint(service, source, language)
-        if name != MODELS[-1]:
-            following = MODELS[MODELS.index(name) + 1]
-            shown[following] = _waiting_card(service, following, language)
-        yield message, gloss, _grid(shown)
+        yield message, gloss, _grid(service, shown, language)
 
 
-def _translate_for_api(service: Service, text: Any, beams: Any) -> dict[str, dict[str, Any]]:
+def answer(service: Service, text: Any, beams: Any) -> dict[str, dict[str, Any]]:
     if not isinstance(text, str):
-        raise gr.Error(f"expected text, got {type(text).__name__}")
+        raise gr.Error(f"expected text, got {type(text).__name__}", print_exception=False)
     if isinstance(beams, bool) or not isinstance(beams, int) or not 1 <= beams <= MAX_BEAMS:
-        raise gr.Error(f"expected beams to be a whole number from 1 to {MAX_BEAMS}, got {beams!r:.40}")
+        raise gr.Error(f"expected beams to be a whole number from 1 to {MAX_BEAMS}, got {beams!r:.40}", print_exception=False)
     if problem := too_long(text, "en"):
-        raise gr.Error(problem)
+        raise gr.Error(problem, print_exception=False)
     texts = paragraphs(text)
     answers: dict[str, dict[str, Any]] = {}
     for name in MODELS:
         try:
             translations = service.translate_paragraphs(name, texts or [""], beams)
         except RuntimeError as error:
-            raise gr.Error(str(error)) from error
+            raise gr.Error(str(error), print_exception=False) from error
         notes = [note.message for item in translations for note in item.notes]
         answers[name] = {
             "text": "\n\n".join(item.text for item in translations),
@@ -195,8 +192,10 @@ def _translate_for_api(service: Service, text: Any, beams: Any) -> dict[str, dic
     return answers
 
 
-def _grid(shown: dict[str, str]) -> str:
-    return f'<div class="cards" aria-live="polite">{"".join(shown.values())}</div>'
+def _grid(service: Service, shown: dict[str, str], language: str) -> str:
+    """All four cards; those not in `shown` wait for their model."""
+    every = [shown.get(name) or _waiting_card(service, name, language) for name in MODELS]
+    return f'<div class="cards" aria-live="polite">{"".join(every)}</div>'
 
 
 def _waiting_card(service: Service, name: str, language: str) -> str:
@@ -205,13 +204,9 @@ def _waiting_card(service: Service, name: str, language: str) -> str:
     return cards.card(name, language, body, busy=True)
 
 
-def _waiting_cards(service: Service, language: str) -> str:
-    return _grid({name: _waiting_card(service, name, language) for name in MODELS})
-
-
-def _empty_cards(language: str) -> str:
+def _empty_grid(service: Service, language: str) -> str:
     body = f'<p class="waiting">{escape(words("card_empty", language))}</p>'
-    return _grid({name: cards.card(name, language, body) for name in MODELS})
+    return _grid(service, {name: cards.card(name, language, body) for name in MODELS}, language)
 
 
 def _hint(service: Service, source: str, language: str) -> str:
@@ -275,8 +270,12 @@ def _example_label(example: dict[str, Any], language: str) -> str:
     return " ".join(example["english"].split()[:5]).rstrip(",") + " …"
 
 
-def _constant(value: Any) -> Any:
-    def give() -> Any:
-        return value
+def _constant(text: str) -> Any:
+    def give() -> str:
+        return text
 
     return give
+
+
+def _to_length() -> Any:
+    return gr.Tabs(selected="length")

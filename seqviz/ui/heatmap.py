@@ -1,0 +1,362 @@
+"""Attention maps as HTML: a picture of one pixel a cell, words that the browser draws, exact numbers.
+
+`render` and its companions return an element for a page that carries `HEAD` once; `standalone` returns a
+whole page that opens offline. What the pointer, a tap and the arrow keys do stands in ``heatmap.js``.
+Every string from a person or a model is escaped here. Elements are well-formed XML as well.
+
+Shapes: `T` rows (target words), `S` columns (source words).
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+import zlib
+from collections.abc import Sequence
+from functools import lru_cache
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+from seqviz.attention_map import AttentionMap
+from seqviz.styles import (
+    LIGHT_PAPER,
+    MODEL_STYLES,
+    diverging_ramp,
+    label_width,
+    ramp,
+    style_of,
+    visible,
+)
+from seqviz.ui.words import words
+
+_HERE = Path(__file__).parent
+# Both readings, as HTML and as XML, must leave the script and the style alone.
+HEAD = (
+    f"<style>/*<![CDATA[*/\n{(_HERE / 'heatmap.css').read_text(encoding='utf-8')}/*]]>*/</style>\n"
+    f"<script>//<![CDATA[\n{(_HERE / 'heatmap.js').read_text(encoding='utf-8')}//]]></script>\n"
+)
+"""Style and behaviour of all maps, for the head of a page."""
+
+TEXT, TEXT_OF_FEW, FEW = 13, 15, 16
+"""Size of a label, pixels; a map of few words has larger ones."""
+LONGEST_LABEL = 9.5
+"""Longer labels end in an ellipsis, em; the line above the map shows them whole."""
+
+# A browser that translates pages must not translate the words of a picture.
+_ENGLISH, _FRENCH = ' lang="en" translate="no"', ' lang="fr" translate="no"'
+_LANGUAGES = {
+    "cross": (_FRENCH, _ENGLISH),
+    "encoder": (_ENGLISH, _ENGLISH),
+    "decoder": (_FRENCH, _FRENCH),
+}
+"""Of the rows and of the columns."""
+
+
+def render(
+    map: AttentionMap,
+    layer: int | None = None,
+    head: int | None = None,
+    *,
+    language: str = "en",
+    color_max: float = 1.0,
+) -> str:
+    """One attention matrix: target words down, source words across.
+
+    Args:
+        map: of pieces or words, at least one on each side.
+        layer, head: counted from 0 (the page counts from 1); None for the mean.
+        language: "en" or "zh".
+        color_max: weight of the darkest colour.
+    Raises:
+        IndexError: no such layer or head.
+        ValueError: a side without words.
+    """
+    weights = np.ascontiguousarray(map.head(layer, head), dtype="<f4")  # (T, S)
+    rows, columns = weights.shape
+    if not rows or not columns:
+        raise ValueError(
+            f"expected a map with tokens on both sides, got {rows} target and {columns} source tokens"
+        )
+    source, target = ([visible(token) for token in tokens] for tokens in (map.source_tokens, map.target_tokens))
+    kind = map.kind if map.kind in _LANGUAGES else "cross"
+
+    def say(key: str, **values: object) -> str:
+        return escape(words(f"attention_{key}", language, **values))
+
+    text = TEXT_OF_FEW if max(rows, columns) <= FEW else TEXT
+    slant, left = (
+        text * min(LONGEST_LABEL, 1.12 * max(_widths(tokens)) + 0.4) for tokens in (source, target)
+    )
+    style = {
+        "--sv-model": _model_color(map.model),
+        "--sv-rows": rows,
+        "--sv-columns": columns,
+        "--sv-font": f"{text}px",
+        "--sv-slant": f"{slant:.0f}px",
+        "--sv-head": f"{slant * 0.71 + text + 6:.0f}px",
+        "--sv-over": f"{slant * 0.71 + 6:.0f}px",
+        "--sv-left": f"{left + 14:.0f}px",
+        "--sv-ramp": _gradient(map.model, False),
+        "--sv-ramp-dark": _gradient(map.model, True),
+    }
+    most = [
+        f"<li>{say('most', target=target[row], source=source[best], weight=f'{weights[row, best]:.2f}')}</li>"
+        for row, best in enumerate(weights.argmax(axis=1))
+    ]
+    hidden = float(map.hidden(layer, head).mean())
+    hidden_line = say("hidden", percent=f"{100 * hidden:.0f}") if hidden >= 0.005 else ""
+    across = "".join(
+        f'<span style="--i:{i}"{_special(map.source_words[i])}><bdi>{escape(word)}</bdi></span>'
+        for i, word in enumerate(source)
+    )
+    down = "".join(
+        f"<span{_special(map.target_words[i])}><bdi>{escape(word)}</bdi></span>"
+        for i, word in enumerate(target)
+    )
+    darkest = f"{color_max:g}"
+    return (
+        f'<figure class="sv-map" style="{_style(style)}" data-source="{zlib.crc32(repr(source).encode())}" '
+        f'data-say-nothing="{say("point")}" data-say-cell="{say(f"cell_{kind}")}" '
+        f'data-say-row="{say(f"row_{kind}")}" data-say-column="{say(f"column_{kind}")}">'
+        f'<figcaption class="sv-title">{escape(style_of(map.model).label)}'
+        f"<span>{escape(which(map, layer, head, language))}</span></figcaption>"
+        f'<div class="sv-body"><div class="sv-top"><div class="sv-readout" role="status">{say("point")}</div>'
+        f'<div class="sv-zoom"><button type="button" data-sv-zoom="0.8" aria-label="{say("smaller")}">−</button>'
+        f'<button type="button" data-sv-zoom="1.25" aria-label="{say("larger")}">+</button></div></div>'
+        f'<div class="sv-scroll" tabindex="0" role="application" '
+        f'aria-label="{say(f"label_{kind}", rows=rows, columns=columns)}">'
+        f'<div class="sv-grid"><div class="sv-corner"></div>'
+        f'<div class="sv-across"{_LANGUAGES[kind][1]}>{across}</div>'
+        f'<div class="sv-down"{_LANGUAGES[kind][0]}>{down}</div>'
+        f'<div class="sv-cells" data-rows="{rows}" data-columns="{columns}" '
+        f'data-numbers="{base64.b64encode(weights.tobytes()).decode()}">'
+        f"{_pictures(_levels(weights, color_max), _model_ramp(map.model))}"
+        '<i class="sv-lines"></i><i class="sv-row"></i><i class="sv-column"></i><i class="sv-cell"></i>'
+        "</div></div></div>"
+        f'<div class="sv-foot"><span>{hidden_line}</span>'
+        f'<span class="sv-scale">0<i></i>{darkest} {say("weight")}</span></div></div>'
+        f'<ul class="sv-unseen">{"".join(most)}</ul></figure>'
+    )
+
+
+def render_pair(figures: Sequence[str]) -> str:
+    """Maps beside each other, where there is room; a source word lights up in all of them."""
+    return f'<div class="sv-pair">{"".join(figures)}</div>'
+
+
+def render_heads(
+    map: AttentionMap,
+    layer: int | None = None,
+    head: int | None = None,
+    *,
+    language: str = "en",
+    color_max: float = 1.0,
+) -> str:
+    """All heads as small pictures, a line for each layer; the chosen one is marked.
+
+    Each is a button with ``data-layer`` and ``data-head``, and so is the mean, where both are empty.
+    """
+    pictures = []
+    for row in range(map.num_layers):
+        for column in range(map.num_heads):
+            weights = map.head(row, column)
+            chosen = "true" if (layer, head) == (row, column) else "false"
+            name = escape(words("attention_head_name", language, layer=row + 1, head=column + 1))
+            pictures.append(
+                f'<button type="button" data-layer="{row}" data-head="{column}" aria-pressed="{chosen}" '
+                f'aria-label="{name}">{_pictures(_levels(weights, color_max), _model_ramp(map.model))}'
+                f"{row + 1} · {column + 1}</button>"
+            )
+    chosen = "true" if layer is None and head is None else "false"
+    mean = escape(words("attention_mean_of_all", language))
+    style = {"--sv-model": _model_color(map.model), "--heads": map.num_heads}
+    return (
+        f'<div class="sv-heads" style="{_style(style)}"><button type="button" class="sv-mean" data-layer="" '
+        f'data-head="" aria-pressed="{chosen}">{mean}</button>{"".join(pictures)}</div>'
+    )
+
+
+def render_vector(
+    vector: np.ndarray,
+    source: Sequence[str],
+    target: Sequence[str],
+    *,
+    model: str,
+    language: str = "en",
+) -> str:
+    """The one vector of a model without attention: the source words flow into it, the output out of it.
+
+    Args:
+        vector: its numbers, each from -1 to 1, (D,).
+        source, target: words on both sides.
+        model: name of the model.
+    Raises:
+        ValueError: not one row of numbers.
+    """
+    vector = np.ascontiguousarray(vector, dtype="<f4")
+    if vector.ndim != 1 or not vector.size:
+        raise ValueError(f"expected one vector (numbers), got shape {vector.shape}")
+    size = vector.size
+    style = {"--sv-model": _model_color(model), "--sv-rows": 1, "--sv-columns": size}
+    levels = np.round(np.clip((vector[None] + 1) / 2, 0, 1) * 255).astype(np.uint8)
+    pictures = _pictures(levels, (diverging_ramp(), diverging_ramp(True)))
+
+    def say(key: str, **values: object) -> str:
+        return escape(words(f"attention_{key}", language, **values))
+
+    def flow(tokens: Sequence[str]) -> str:
+        return "".join(f"<bdi>{escape(visible(token))}</bdi> " for token in tokens)
+
+    return (
+        f'<figure class="sv-vector" style="{_style(style)}" '
+        f'data-say-nothing="{say("point_number", size=size)}" data-say-number="{say("number", size=size)}">'
+        f'<figcaption class="sv-title">{escape(style_of(model).label)}'
+        f"<span>{say('no_attention')}</span></figcaption>"
+        f'<div class="sv-top"></div><div class="sv-words"{_ENGLISH}>{flow(source)}</div>'
+        '<svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">'
+        '<polygon points="2,1 98,1 82,10 18,10"/></svg>'
+        f'<div class="sv-strip" tabindex="0" role="application" aria-label="{say("label_vector", size=size)}" '
+        f'data-rows="1" data-columns="{size}" '
+        f'data-numbers="{base64.b64encode(vector.tobytes()).decode()}">{pictures}'
+        '<i class="sv-column"></i></div>'
+        f'<div class="sv-all">{say("all_it_knows")}</div>'
+        f'<div class="sv-readout" role="status">{say("point_number", size=size)}</div>'
+        '<svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">'
+        '<polygon points="18,0 82,0 98,9 2,9"/></svg>'
+        f'<div class="sv-words"{_FRENCH}>{flow(target)}</div></figure>'
+    )
+
+
+def standalone(
+    map: AttentionMap,
+    layer: int | None = None,
+    head: int | None = None,
+    *,
+    language: str = "en",
+    color_max: float = 1.0,
+    title: str = "",
+) -> str:
+    """The map as one HTML file that needs nothing else and opens offline.
+
+    Args:
+        title: in the head and above the map, such as the sentence; none if empty.
+    """
+    figure = render(map, layer, head, language=language, color_max=color_max)
+    return page(figure, language=language, title=title)
+
+
+def page(figures: str, *, language: str = "en", title: str = "") -> str:
+    """A whole page around what the functions above return."""
+    name = escape(visible(title)) if title else ""
+    heading = f"<h1>{name}</h1>" if name else ""
+    caution = escape(words("attention_caution", language))
+    return (
+        f'<!DOCTYPE html>\n<html lang="{"zh-CN" if language == "zh" else "en"}">\n<head>\n'
+        '<meta charset="utf-8"/>\n<meta name="viewport" content="width=device-width, initial-scale=1"/>\n'
+        f"<title>{name or 'seqviz'}</title>\n"
+        "<script>if (matchMedia('(prefers-color-scheme: dark)').matches) "
+        "document.documentElement.classList.add('dark');</script>\n"
+        f"{HEAD}<style>html {{ background: {LIGHT_PAPER}; color: #1d1f22; }} "
+        "html.dark { background: #15171a; color: #ebe9e4; color-scheme: dark; } "
+        "body { font-family: system-ui, -apple-system, 'Segoe UI', Roboto, 'PingFang SC', 'Microsoft YaHei', "
+        "sans-serif; max-width: 1180px; margin: 1.5rem auto; padding: 0 1rem; } "
+        "h1 { font-size: 1.1rem; font-weight: 600; line-height: 1.5; overflow-wrap: anywhere; } "
+        ".note { font-size: 0.85rem; line-height: 1.5; opacity: 0.75; max-width: 50em; }</style>\n"
+        f'</head>\n<body>\n{heading}\n{figures}\n<p class="note">{caution}</p>\n</body>\n</html>\n'
+    )
+
+
+def which(map: AttentionMap, layer: int | None, head: int | None, language: str) -> str:
+    """Kind, layer and head of a matrix, in words."""
+    said = [words(f"attention_kind_{map.kind}", language)]
+    counts = {"layers": map.num_layers, "heads": map.num_heads}
+    if map.num_layers * map.num_heads > 1:
+        if layer is None and head is None:
+            said.append(words("attention_mean_all", language, **counts))
+        else:
+            said.append(
+                words("attention_mean_layers", language, **counts)
+                if layer is None
+                else words("attention_layer_of", language, layer=layer + 1, **counts)
+            )
+            said.append(
+                words("attention_mean_heads", language, **counts)
+                if head is None
+                else words("attention_head_of", language, head=head + 1, **counts)
+            )
+    return " · ".join(said)
+
+
+# ---------------------------------------------------------------------------------------------
+# Pieces of markup
+
+
+def _style(values: dict[str, object]) -> str:
+    return escape(";".join(f"{name}:{value}" for name, value in values.items()))
+
+
+def _special(word: int) -> str:
+    return ' class="sv-special"' if word < 0 else ""
+
+
+def _widths(tokens: Sequence[str]) -> list[float]:
+    # A very long word is cut anyway: no need to measure all of it.
+    return [label_width(token[:40]) for token in tokens]
+
+
+def _model_color(model: str) -> str:
+    color = style_of(model).color
+    return f"var(--{model}, {color})" if model in MODEL_STYLES else color
+
+
+def _model_ramp(model: str) -> tuple[np.ndarray, np.ndarray]:
+    color = style_of(model).color
+    return ramp(color), ramp(color, True)
+
+
+@lru_cache(maxsize=32)
+def _gradient(model: str, dark: bool) -> str:
+    stops = _model_ramp(model)[dark][:: 255 // 15]
+    return f"linear-gradient(to right,{','.join('#{:02x}{:02x}{:02x}'.format(*stop) for stop in stops)})"
+
+
+def _levels(weights: np.ndarray, color_max: float) -> np.ndarray:
+    """Number of the colour of each weight, 0–255, (T, S)."""
+    if not 0 < color_max <= 1:
+        raise ValueError(f"expected color_max above 0 and at most 1, got {color_max}")
+    return np.round(np.clip(weights / color_max, 0, 1) * 255).astype(np.uint8)
+
+
+def _pictures(levels: np.ndarray, ramps: tuple[np.ndarray, np.ndarray]) -> str:
+    """The same pixels with the colours for a light and for a dark page; the page shows one of them."""
+    pixels = _pixels(levels)
+    return "".join(
+        f'<img class="sv-{name}" alt="" src="{_png(levels.shape, colors, pixels)}"/>'
+        for name, colors in zip(("light", "dark"), ramps, strict=True)
+    )
+
+
+def _pixels(levels: np.ndarray) -> bytes:
+    rows = np.zeros((levels.shape[0], levels.shape[1] + 1), dtype=np.uint8)  # each begins with its filter: none
+    rows[:, 1:] = levels
+    return zlib.compress(rows.tobytes(), 6)
+
+
+def _png(shape: tuple[int, ...], colors: np.ndarray, pixels: bytes) -> str:
+    """A data address of a PNG with a palette (PNG specification, sections 5 and 11).
+
+    Args:
+        shape: height and width.
+        colors: palette, (256, 3) of uint8.
+        pixels: compressed rows of palette numbers.
+    """
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", shape[1], shape[0], 8, 3, 0, 0, 0)
+    data = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"PLTE", colors.tobytes())
+    data += chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+    return f"data:image/png;base64,{base64.b64encode(data).decode()}"

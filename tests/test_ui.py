@@ -1,0 +1,519 @@
+"""The page without a browser: its texts, its handlers, its endpoints."""
+
+from __future__ import annotations
+
+import json
+import re
+import string
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+
+import gradio as gr
+import pytest
+import sacrebleu.metrics
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+import seqviz
+from seqviz import ui
+from seqviz.translation import Note, Translation, Translator
+from seqviz.ui import cards, curves, length, look, translate
+from seqviz.ui import service as services
+from seqviz.ui.service import MODELS, Service
+from seqviz.ui.words import LANGUAGES, WORDS, words
+
+# Names and units that stay as they are in Chinese.
+NAMES = """
+    RNN LSTM Transformer BLEU chrF sacreBLEU seqviz translate API Europarl v7 European Union Koehn Tatoeba CC BY
+    FR tatoeba.org manythings.org anki CSV PNG SVG HTML JSON NumPy npz ELI5 p
+""".split()
+
+
+# ---------------------------------------------------------------------------------------------
+# Words
+
+
+def fields(text: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
+
+
+def test_both_languages_have_the_same_keys_and_fields():
+    assert set(WORDS) == set(LANGUAGES) == {"en", "zh"}
+    assert set(WORDS["en"]) == set(WORDS["zh"])
+    for key, english in WORDS["en"].items():
+        assert fields(english) == fields(WORDS["zh"][key]), key
+        assert english.strip() and WORDS["zh"][key].strip(), key
+
+
+def test_no_text_of_one_language_in_the_other():
+    for key, text in WORDS["en"].items():
+        assert not re.search("[\u3000-\u30ff\u4e00-\u9fff\uff00-\uffef]", text), key
+    for key, text in WORDS["zh"].items():
+        plain = re.sub(r"\{\w*\}", "", text)
+        for name in sorted(NAMES, key=len, reverse=True):
+            plain = re.sub(rf"(?<![A-Za-z]){re.escape(name)}(?![A-Za-z])", "", plain)
+        assert not re.search("[A-Za-z]{2,}", plain), (key, plain)
+
+
+def test_words_fills_in_values_and_leaves_markup_alone():
+    assert words("note_unknown", "en", shown="<b>") == "Unknown to the models: <b>"
+    assert words("tab_length", "xx") == WORDS["en"]["tab_length"]
+
+
+def test_every_note_of_the_translator_has_words():
+    source = (Path(seqviz.__file__).parent / "translation.py").read_text(encoding="utf-8")
+    kinds = set(re.findall(r'Note\(\s*"(\w+)"', source))
+    assert {"empty", "split", "limit", "language"} <= kinds
+    for language in LANGUAGES:
+        for kind in kinds - {"language"}:  # said once, beside the text
+            note = Note(kind, "ENGLISH", ("one", "two"))
+            assert cards.note_text(note, language) != "ENGLISH", kind
+    assert cards.note_text(Note("new kind", "said plainly"), "zh") == "said plainly"
+
+
+# ---------------------------------------------------------------------------------------------
+# Service
+
+
+@pytest.fixture(scope="module")
+def translators(tiny_model, tiny_tokenizer):
+    return {name: Translator(tiny_model(name), tiny_tokenizer, name=name) for name in MODELS}
+
+
+def made_service(folder: Path, translators: dict[str, Translator]) -> Service:
+    training = {
+        "target_tokens": 2_000_000,
+        "num_parameters": 7_500_000,
+        "created": "2026-11-30T20:20:59+00:00",
+        "dev_bleu": {"score": 12.34, "signature": "nrefs:1|tok:13a", "sentences": 500},
+    }
+    for name in MODELS:
+        (folder / name).mkdir()
+        (folder / name / "training.json").write_text(json.dumps(training), encoding="utf-8")
+    return Service(folder, translators=translators)
+
+
+@pytest.fixture
+def service(translators, tmp_path):
+    """Tiny models with random weights, nothing in the caches."""
+    return made_service(tmp_path, translators)
+
+
+@pytest.fixture(scope="module")
+def page_service(translators, tmp_path_factory):
+    """What `client` talks to."""
+    return made_service(tmp_path_factory.mktemp("page"), translators)
+
+
+def test_names_are_those_of_the_library():
+    assert MODELS == seqviz.MODEL_NAMES
+
+
+def test_settings_are_those_of_sacrebleu():
+    metrics = sacrebleu.metrics
+    for metric, settings in (
+        (metrics.BLEU(effective_order=True), services.BLEU_SETTINGS),
+        (metrics.CHRF(), services.CHRF_SETTINGS),
+    ):
+        metric.sentence_score("the cat", ["the cat sat"])
+        assert str(metric.get_signature()).rsplit("|version", 1)[0] == settings
+
+
+def test_importing_and_building_the_page_needs_no_pytorch():
+    code = "import sys, seqviz.ui as u; u.build(); sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
+    root = Path(seqviz.__file__).resolve().parents[1]
+    assert subprocess.run([sys.executable, "-c", code], cwd=root, timeout=120).returncode == 0
+
+
+def test_missing_weights_are_said(tmp_path):
+    service = Service(tmp_path)
+    assert not service.ready
+    assert service.wait(timeout=60) and service.ready
+    assert set(service.errors) == set(MODELS)
+    with pytest.raises(RuntimeError, match="model folder"):
+        service.translator("rnn")
+    with pytest.raises(KeyError, match="expected one of rnn"):
+        service.translator("gru")
+    shown = list(translate.draw_cards(service, "The boat.", 1, "en"))[-1][2]
+    assert shown.count('role="alert"') == 4
+    assert shown.count("model folder") == 4
+    assert list(ui._notice(service, "zh"))[-1].count(words("page_broken", "zh")) == 4
+
+
+def test_translations_are_kept(service):
+    first = service.translate("lstm", "The boat.")
+    assert service.translate("lstm", "The boat.") is first
+    assert not first.attentions
+    attentive = service.translate("lstm-attention", "The boat.", attention=True)
+    assert attentive.attention("cross").weights.shape[0] == 1
+    # What has attention serves those who need none.
+    assert service.translate("lstm-attention", "The boat.") is attentive
+
+
+def test_cache_is_bounded():
+    cache = services._Cache(3)
+    for number in range(5):
+        cache.put(number, -number)
+        cache.get(2)
+    assert [cache.get(number) for number in range(5)] == [None, None, -2, -3, -4]
+
+
+def test_many_threads_get_their_own_answers(service, translators):
+    texts = [f"The teacher painted the bridge {number}." for number in range(12)]
+    alone = {
+        (name, text): translators[name].translate(text).text for name in ("rnn", "transformer") for text in texts
+    }
+    with ThreadPoolExecutor(8) as pool:
+        found = dict(
+            zip(alone, pool.map(lambda key: service.translate(key[0], key[1]).text, alone), strict=True)
+        )
+    assert found == alone
+
+
+def test_a_path_has_the_scores_of_its_stages(service):
+    assert service.known_scores("lstm", "lost-keys") == [None] * 9
+    single = service.scored("lstm", "lost-keys", 2)
+    service.score_path("lstm", "lost-keys")
+    path = service.known_scores("lstm", "lost-keys")
+    assert None not in path and path[2] is single
+    stage = service.passage("lost-keys")["stages"][3]
+    assert path[3].translation.text == service.translate("lstm", stage["english"]).text
+    text, reference = path[3].translation.text, [stage["french"]]
+    assert path[3].chrf == sacrebleu.sentence_chrf(text, reference).score
+    assert path[3].bleu == sacrebleu.sentence_bleu(text, reference).score
+    with pytest.raises(KeyError, match="lost-keys, .*got 'nope'"):
+        service.passage("nope")
+
+
+# ---------------------------------------------------------------------------------------------
+# Translate tab
+
+
+def last(service: Service, text: str | None, beams: int = 1, language: str = "en") -> tuple[str, str, str]:
+    return list(translate.draw_cards(service, text, beams, language))[-1]
+
+
+def test_cards_fill_one_by_one(service):
+    steps = [shown for _, _, shown in translate.draw_cards(service, "The boat.", 1, "en")]
+    assert [shown.count("tokens/s") for shown in steps] == [0, 1, 2, 3, 4]
+    assert [shown.count('aria-busy="true"') for shown in steps] == [4, 3, 2, 1, 0]
+    order = re.findall(r'data-model="([^"]+)"', steps[-1])
+    assert tuple(order) == MODELS
+    assert "trained on 2.0 M tokens" in steps[-1] and "BLEU 12.3 on dev sentences" in steps[-1]
+    assert "not measured" not in steps[-1]
+
+
+def test_unmeasured_is_said(service):
+    for name in MODELS:
+        (service.folder / name / "training.json").write_text("{}", encoding="utf-8")
+    shown = last(service, "The boat.")[2]
+    assert shown.count("BLEU not measured") == 4 and shown.count("training budget not recorded") == 4
+    assert ui._weights("en", service) == ""
+
+
+@pytest.mark.parametrize("text", ["", "   \n\t ", None])
+def test_empty_text(service, text):
+    message, gloss, shown = last(service, text, language="zh")
+    assert (message, gloss) == ("", "")
+    assert shown.count(words("card_empty", "zh")) == 4
+
+
+def test_text_over_the_limit(service):
+    message, _, shown = last(service, "a" * 5001)
+    assert "5,001 characters" in message and "5,000" in message
+    assert "tokens/s" not in shown
+    assert "tokens/s" in last(service, "The boat. " * 20)[2]
+    assert translate.too_long("a" * 5000, "en") is None
+
+
+def test_chinese_gets_a_hint_in_chinese(service):
+    for language in LANGUAGES:
+        message, _, shown = last(service, "我弟弟不想出门，因为外面太冷了。", language=language)
+        assert words("translate_chinese", "zh") in message
+        assert message.count("data-example=") == 3
+        assert service.examples()[0]["chinese"] in message
+        assert shown.count('<footer class="small">') == 4
+    message = last(service, "le chat et le chien ne sont pas dans la maison")[0]
+    assert words("translate_language", "en") in message
+    assert translate.is_chinese("用 LSTM 翻译这句话") and not translate.is_chinese("The word 猫 means cat.")
+
+
+def test_gloss_of_examples_on_the_chinese_page(service):
+    example = service.examples()[1]
+    assert example["chinese"] in last(service, example["english"] + "\n", language="zh")[1]
+    assert last(service, example["english"])[1] == ""
+    assert last(service, "The boat.", language="zh")[1] == ""
+
+
+def test_paragraphs_are_kept_and_wrapped_lines_joined(service):
+    text = "The boat\r\nis green.\n\n \n\n\tThe bridge\nis   old.\n"
+    assert translate.paragraphs(text) == ["The boat is green.", "The bridge is   old."]
+    both = [Translation("lstm", "a", "un", target_words=("un",)), Translation("lstm", "b", "deux", target_words=("deux",))]
+    assert re.findall(r"<p><span[^>]*>(\w+)</span></p>", cards.target(both, "en")) == ["un", "deux"]
+    found = service.translate_paragraphs("lstm", translate.paragraphs(text))
+    assert [item.source for item in found] == translate.paragraphs(text)
+
+
+def test_silence_is_said():
+    assert words("card_silent", "en") in cards.target([Translation("lstm", "a", "")], "en")
+    assert words("card_silent", "en") not in cards.target([Translation("lstm", "a", ""), Translation("lstm", "b", "x")], "en")
+
+
+@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "a<b && c>d", "${7*7}", "{{value}} &amp;"])
+def test_markup_is_text(service, text):
+    for message, gloss, shown in translate.draw_cards(service, text, 1, "en"):
+        for part in (message, gloss, shown):
+            assert "<script" not in part and "<b " not in part
+    said = Note("unknown", text, (text,))
+    spoken = Translation("lstm", text, text, target_words=(text, text), notes=(said,))
+    markup = cards.target([spoken], "en") + cards.notes([spoken], "en") + cards.problem(text)
+    plain = re.sub(r"</?(div|p|span|ul|li)\b[^<>]*>", "", markup)
+    assert "<" not in plain and ">" not in plain
+    assert "49" not in plain
+
+
+def test_half_an_emoji(service):
+    _, _, shown = last(service, "The boat \ud83d is green.")
+    shown.encode("utf-8")
+    assert shown.count(words("note_surrogate", "en")) == 4
+
+
+def test_words_are_paler_where_the_model_is_unsure():
+    translation = Translation(
+        "lstm",
+        "source",
+        "un deux",
+        target_tokens=("\u2581un", "\u2581de", "ux", "</s>"),
+        target_words=("un", "deux"),
+        target_word_index=(0, 1, 1, -1),
+        token_log_probs=(-0.6931471805599453, 0.0, -0.6931471805599453, -3.0),
+    )
+    assert cards.word_probabilities(translation) == pytest.approx([0.5, 0.75])
+    assert "--sure:0.50" in cards.target_text(translation)
+
+
+def test_repetition_is_underlined():
+    words_ = tuple("je suis très très très content".split())
+    translation = Translation("lstm", "source", " ".join(words_), target_words=words_)
+    assert re.sub(r" (style|title)=\"[^\"]*\"", "", cards.target_text(translation)) == (
+        "<span>je</span> <span>suis</span> "
+        '<span class="again"><span>très</span> <span>très</span> <span>très</span></span> <span>content</span>'
+    )
+
+
+def test_large_numbers():
+    assert cards.large_number(20_000_000, "en") == "20.0 M"
+    assert cards.large_number(64_657, "en") == "65 k"
+    assert cards.large_number(20_000_000, "zh") == "2000 万"
+    assert cards.large_number(250_000_000, "zh") == "2.50 亿"
+
+
+# ---------------------------------------------------------------------------------------------
+# Length tab
+
+
+def test_a_stage(service):
+    steps = list(length.stage_of(service, "lost-keys", 3, "en"))
+    assert [shown.count('class="bar"') for _, _, shown in steps] == [0, 1, 2, 3, 4]
+    stops, sentence, _ = steps[-1]
+    assert '<span class="here">20</span>' in stops and 'data-said="20 words"' in stops
+    assert "<mark>to the house our parents left us.</mark>" in sentence
+    assert "trouvait pas les clés" in sentence and "父母" not in sentence
+    again = list(length.stage_of(service, "lost-keys", 3, "zh"))
+    assert len(again) == 1 and "父母" in again[0][1]
+
+
+@pytest.mark.parametrize("stage, count", [(-5, 6), (0, 6), (1, 6), (9, 66), (99, 66), (2.7, 13)])
+def test_a_stage_out_of_range_is_the_nearest(service, stage, count):
+    stops = list(length.stage_of(service, "lost-keys", stage, "en"))[-1][0]
+    assert f'<span class="here">{count}</span>' in stops
+
+
+def test_the_path_fills_model_by_model(service):
+    steps = list(length.path_of(service, "two-questions", "chrf", "en"))
+    assert [shown.count("not computed yet") for shown in steps] == [4, 3, 2, 1, 0]
+    assert len(list(length.path_of(service, "two-questions", "bleu", "en"))) == 1
+    assert words("length_filling", "en") not in steps[-1]
+    alt = re.search('aria-label="([^"]*)"', steps[-1]).group(1)
+    assert "at 7 words" in alt and "at 73 words" in alt
+
+
+def test_new_words():
+    grown = length.new_words("The train was late.", "The old train was late, again.")
+    assert [word for word, new in grown if new] == ["old", "again."]
+    assert not any(new for _, new in length.new_words("a a b", "a a b"))
+
+
+def test_measured_curve(service):
+    assert words("length_measured_none", "en") in length._measured(service, "en")
+    report = service.folder / "report"
+    report.mkdir()
+    (report / "length.json").write_text('{"models": []}', encoding="utf-8")
+    assert words("length_measured_format", "zh") in length._measured(service, "zh")
+    buckets = [
+        {"low": low, "high": low + 9, "n": 100, "bleu": 20.0, "bleu_low": 18.0, "bleu_high": 22.0}
+        for low in (1, 11, 21)
+    ]
+    models = {name: {"natural": {"buckets": buckets}} for name in MODELS}
+    (report / "length.json").write_text(json.dumps({"models": models}), encoding="utf-8")
+    shown = length._measured(service, "en")
+    assert "300 test sentences, 1 to 30 words" in shown and shown.count("<polygon points") >= 4
+
+
+def test_curves_are_where_the_scores_are():
+    picture = curves.curves({"lstm": [(6, 0.0), (66, 40.0)]}, ticks=[6, 66], axis="<words>", alt='"&')
+    assert "&lt;words&gt;" in picture and 'aria-label="&quot;&amp;"' in picture
+    (low_x, low_y), (high_x, high_y) = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', picture)
+    assert float(low_x) == pytest.approx(curves.x_of(6, 6, 66), abs=0.1)
+    assert float(high_x) == pytest.approx(curves.x_of(66, 6, 66), abs=0.1)
+    assert (float(low_y), float(high_y)) == (curves.HEIGHT - curves.BOTTOM, curves.TOP)
+    assert "<svg" in curves.curves({name: [] for name in MODELS}, ticks=[5], axis="", alt="")
+
+
+# ---------------------------------------------------------------------------------------------
+# The page
+
+
+def request(query: str = "", languages: str = "") -> SimpleNamespace:
+    return SimpleNamespace(query_params={"lang": query} if query else {}, headers={"accept-language": languages})
+
+
+@pytest.mark.parametrize(
+    "query, languages, chosen",
+    [
+        ("zh", "en-US", "zh"),
+        ("zh-CN", "en-US", "zh"),
+        ("", "zh-CN,zh;q=0.9,en;q=0.8", "zh"),
+        ("", "fr-FR,fr;q=0.9,zh;q=0.8,en;q=0.7", "zh"),
+        ("", "en-GB,zh;q=0.5", "en"),
+        ("xx", "zh", "zh"),
+        ("", "", "en"),
+    ],
+)
+def test_first_language(query, languages, chosen):
+    assert ui.first_language(request(query, languages)) == chosen
+
+
+def test_theme_and_style_ask_no_other_host():
+    theme = look.theme()
+    assert not theme._stylesheets and not re.findall("https?://", "".join(theme._font_css))
+    outside = re.findall(r"(?:url\(|src=|href=|@import)[^;)]*//", look.CSS + look.HEAD)
+    assert not outside
+
+
+@pytest.fixture(scope="module")
+def client(page_service):
+    app = gr.mount_gradio_app(FastAPI(), ui.build(service=page_service), path="/")
+    with TestClient(app) as client:
+        yield client
+
+
+def call(client: TestClient, name: str, data: str | list) -> tuple[str, object]:
+    """("complete" or "error", its data)."""
+    body = data if isinstance(data, str) else json.dumps({"data": data})
+    answer = client.post(
+        f"/gradio_api/call/{name}", content=body, headers={"content-type": "application/json"}
+    )
+    assert answer.status_code == 200, answer.text
+    stream = client.get(f"/gradio_api/call/{name}/{answer.json()['event_id']}").text
+    event, payload = re.findall(r"event: (complete|error)\ndata: (.*)", stream)[-1]
+    return event, json.loads(payload)
+
+
+def test_only_named_endpoints_are_listed(client):
+    info = client.get("/gradio_api/info").json()
+    assert {"/translate", "/length"} <= set(info["named_endpoints"])
+    assert all(re.fullmatch("/[a-z_]+", name) for name in info["named_endpoints"])
+    assert not info["unnamed_endpoints"]
+    names = [item["parameter_name"] for item in info["named_endpoints"]["/translate"]["parameters"]]
+    assert names == ["text", "beams"]
+
+
+def test_translate_endpoint(client, page_service):
+    event, (answer,) = call(client, "translate", ["The boat is green.\n\nThe bridge.", 2])
+    assert event == "complete" and tuple(answer) == MODELS
+    for name, found in answer.items():
+        assert set(found) == {"text", "seconds", "notes"}
+        parts = page_service.translate_paragraphs(name, ["The boat is green.", "The bridge."], 2)
+        assert found["text"] == "\n\n".join(part.text for part in parts)
+        assert found["seconds"] > 0
+    event, (answer,) = call(client, "translate", ["", 1])
+    assert event == "complete" and answer["rnn"]["text"] == ""
+    assert answer["rnn"]["notes"] == ["nothing to translate: the text is empty"]
+    event, (answer,) = call(client, "translate", r'{"data": ["half \ud83d emoji", 1]}')
+    assert event == "complete"
+    assert "broken characters were replaced by \ufffd" in answer["transformer"]["notes"]
+
+
+@pytest.mark.parametrize(
+    "data, said",
+    [
+        ([5, 1], "expected text, got int"),
+        ([["a"], 1], "expected text, got list"),
+        ([None, 1], "expected text, got NoneType"),
+        (["a" * 5001, 1], "5,001 characters"),
+        (["a" * 3_000_000, 1], "3,000,000 characters"),
+        (["The boat.", 0], "whole number from 1 to 8, got 0"),
+        (["The boat.", 99], "whole number from 1 to 8, got 99"),
+        (["The boat.", 1.5], "whole number from 1 to 8, got 1.5"),
+        (["The boat.", True], "whole number from 1 to 8, got True"),
+        (["The boat.", "../../etc/passwd"], "whole number from 1 to 8, got '../../etc"),
+    ],
+)
+def test_translate_endpoint_refuses(client, data, said):
+    event, answer = call(client, "translate", data)
+    assert event == "error" and said in answer["error"]
+
+
+def test_length_endpoint(client, page_service):
+    event, (answer,) = call(client, "length", ["late-train", 2])
+    stage = page_service.passage("late-train")["stages"][1]
+    assert event == "complete" and tuple(answer["models"]) == MODELS
+    assert (answer["words"], answer["english"], answer["reference"]) == (15, stage["english"], stage["french"])
+    scored = page_service.scored("rnn", "late-train", 1)
+    assert answer["models"]["rnn"] == {
+        "text": scored.translation.text,
+        "sentence_bleu": round(scored.bleu, 2),
+        "sentence_chrf": round(scored.chrf, 2),
+    }
+
+
+@pytest.mark.parametrize(
+    "data, said",
+    [
+        (["nope", 1], "one of lost-keys, "),
+        (["../../etc/passwd", 1], "one of lost-keys, "),
+        ([["lost-keys"], 1], "one of lost-keys, "),
+        ([None, 1], "one of lost-keys, "),
+        (["lost-keys", 0], "whole number from 1 to 9, got 0"),
+        (["lost-keys", 10], "whole number from 1 to 9, got 10"),
+        (["lost-keys", "3"], "whole number from 1 to 9, got '3'"),
+        (["lost-keys", None], "whole number from 1 to 9, got None"),
+    ],
+)
+def test_length_endpoint_refuses(client, data, said):
+    event, answer = call(client, "length", data)
+    assert event == "error" and said in answer["error"]
+
+
+def test_visitors_are_not_mixed_up(client, page_service):
+    texts = [f"The old sailor has forgotten those {number} letters." for number in range(6)]
+    answers: dict[str, dict] = {}
+
+    def visit(text: str) -> None:
+        event, (answer,) = call(client, "translate", [text, 1])
+        assert event == "complete"
+        answers[text] = answer
+
+    threads = [threading.Thread(target=visit, args=(text,)) for text in texts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    for text in texts:
+        for name in MODELS:
+            assert answers[text][name]["text"] == page_service.translate(name, text).text
