@@ -1,9 +1,9 @@
 """seqviz: four generations of sequence-to-sequence translators, side by side.
 
-    import seqviz
-    translator = seqviz.load("lstm-attention")
-    translation = translator.translate("The report was adopted yesterday.")
-    print(translation.text)
+import seqviz
+translator = seqviz.load("lstm-attention")
+translation = translator.translate("The report was adopted yesterday.")
+print(translation.text)
 """
 
 from __future__ import annotations

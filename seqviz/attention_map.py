@@ -134,7 +134,8 @@ class AttentionMap:
         sources = [f"{i} {token}" for i, token in enumerate(self.source_tokens, 1)]
         table.writerow(["target \\ source", *sources, "hidden"])
         for i, (token, row, hidden) in enumerate(
-            zip(self.target_tokens, self.head(layer, head), self.hidden(layer, head), strict=True), 1
+            zip(self.target_tokens, self.head(layer, head), self.hidden(layer, head), strict=True),
+            1,
         ):
             table.writerow([f"{i} {token}", *map(_plain, row), _plain(hidden)])
         return out.getvalue()
@@ -165,8 +166,12 @@ class AttentionMap:
         merged = replace(
             self,
             weights=averaging @ summed,
-            source_tokens=_labels(source_groups, self.source_tokens, self.source_words, self.source_labels),
-            target_tokens=_labels(target_groups, self.target_tokens, self.target_words, self.target_labels),
+            source_tokens=_labels(
+                source_groups, self.source_tokens, self.source_words, self.source_labels
+            ),
+            target_tokens=_labels(
+                target_groups, self.target_tokens, self.target_words, self.target_labels
+            ),
             source_words=source_numbers,
             target_words=target_numbers,
             hidden_mass=self.hidden_mass @ averaging.T,
@@ -213,6 +218,9 @@ def _indicator(groups: list[list[int]], tokens: int) -> np.ndarray:
 
 
 def _labels(
-    groups: list[list[int]], tokens: tuple[str, ...], words: tuple[int, ...], labels: tuple[str, ...]
+    groups: list[list[int]],
+    tokens: tuple[str, ...],
+    words: tuple[int, ...],
+    labels: tuple[str, ...],
 ) -> tuple[str, ...]:
     return tuple(labels[words[g[0]]] if words[g[0]] >= 0 else tokens[g[0]] for g in groups)

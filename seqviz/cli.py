@@ -101,20 +101,25 @@ def tokenizer(
 @app.command(no_args_is_help=True)
 def train(
     name: Annotated[
-        str, typer.Argument(help="rnn, lstm, lstm-attention, transformer; or lstm-mean, the ablation.")
+        str,
+        typer.Argument(help="rnn, lstm, lstm-attention, transformer; or lstm-mean, the ablation."),
     ],
     data: Data,
     out: Annotated[Path, typer.Option(help="Folder of the finished model.")],
-    tokenizer: Annotated[
-        Path, typer.Option(help="Folder of the shared tokenizer.")
-    ] = Path("models/tokenizer"),
+    tokenizer: Annotated[Path, typer.Option(help="Folder of the shared tokenizer.")] = Path(
+        "models/tokenizer"
+    ),
     dev: Annotated[
         Path | None,
-        typer.Option(help="Corpus file for validation loss and BLEU; a model without it is not loaded."),
+        typer.Option(
+            help="Corpus file for validation loss and BLEU; a model without it is not loaded."
+        ),
     ] = None,
     held_out: Annotated[
         list[Path] | None,
-        typer.Option(help="Corpus file whose pairs must not be trained on. May be given several times."),
+        typer.Option(
+            help="Corpus file whose pairs must not be trained on. May be given several times."
+        ),
     ] = None,
     runs: Annotated[
         Path | None, typer.Option(help="Folder for the state of runs [default: the user's cache].")
@@ -132,10 +137,14 @@ def train(
     seed: Annotated[int, typer.Option(min=0, help="Of weights and data order.")] = 1,
     batch_tokens: Annotated[int, typer.Option(min=1, help="Target tokens a step.")] = 3000,
     learning_rate: Annotated[float, typer.Option(min=0, help="AdamW's.")] = 1e-3,
-    matrix_learning_rate: Annotated[float, typer.Option(min=0, help="Muon's; 0 turns Muon off.")] = 0.012,
+    matrix_learning_rate: Annotated[
+        float, typer.Option(min=0, help="Muon's; 0 turns Muon off.")
+    ] = 0.012,
     warmup_tokens: Annotated[int, typer.Option(min=0, help="Target tokens of warm-up.")] = 150_000,
     accumulate: Annotated[int, typer.Option(min=1, help="Chunks of a batch, to save memory.")] = 1,
-    threads: Annotated[int, typer.Option(min=0, help="CPU threads; 0 leaves PyTorch's choice.")] = 0,
+    threads: Annotated[
+        int, typer.Option(min=0, help="CPU threads; 0 leaves PyTorch's choice.")
+    ] = 0,
 ) -> None:
     """Train a model, or go on with it.
 
@@ -208,12 +217,17 @@ def _finish_model(
 
 @app.command()
 def translate(
-    text: Annotated[str | None, typer.Argument(help="English text; or use --file or standard input.")] = None,
-    model: Annotated[str, typer.Option(help="rnn, lstm, lstm-attention, transformer, or a folder.")] = "transformer",
+    text: Annotated[
+        str | None, typer.Argument(help="English text; or use --file or standard input.")
+    ] = None,
+    model: Annotated[
+        str, typer.Option(help="rnn, lstm, lstm-attention, transformer, or a folder.")
+    ] = "transformer",
     beams: Annotated[int, typer.Option(min=1, max=32, help="1 is greedy search.")] = 1,
     file: Annotated[Path | None, typer.Option(help="Translate a file, line by line.")] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object a line: tokens, probabilities, notes, time.")
+        bool,
+        typer.Option("--json", help="One JSON object a line: tokens, probabilities, notes, time."),
     ] = False,
 ) -> None:
     """Translate English into French. Of a file or standard input every line is a unit.

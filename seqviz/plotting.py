@@ -131,7 +131,9 @@ class _Figure(Figure):
 
     def __init__(self, width: float, height: float, language: str) -> None:
         if language not in _TEXTS:
-            raise ValueError(f"expected language to be one of {', '.join(_TEXTS)}, got {language!r}")
+            raise ValueError(
+                f"expected language to be one of {', '.join(_TEXTS)}, got {language!r}"
+            )
         super().__init__(figsize=(width, height), dpi=100, facecolor="white")
         self.language = language
         self.english: list[tuple[Text, str]] = []
@@ -144,7 +146,11 @@ class _Figure(Figure):
         return self.say_all(text, [(key, values)])
 
     def say_all(
-        self, text: Text, keys: list[tuple[str, dict[str, Any]]], before: str = "", joint: str = ", "
+        self,
+        text: Text,
+        keys: list[tuple[str, dict[str, Any]]],
+        before: str = "",
+        joint: str = ", ",
     ) -> Text:
         said, english = (
             before + joint.join(self.words(key, language, **values) for key, values in keys)
@@ -195,7 +201,9 @@ def attention(
     style = style_of(map.model)
     most = max(rows, columns)
     cell = float(np.clip(4.2 / most, 0.2, 0.5))  # inches
-    size = float(np.clip(cell * 30, 7.5, 11))  # points; at 45° a line of text needs 1.41 of its height
+    size = float(
+        np.clip(cell * 30, 7.5, 11)
+    )  # points; at 45° a line of text needs 1.41 of its height
     figure = _Figure(columns * cell + 3, rows * cell + 3, language)
     axes = figure.add_axes((0, 0, 1, 1))
     image = axes.imshow(
@@ -206,7 +214,9 @@ def attention(
         interpolation="nearest",
         aspect="auto",
     )
-    labels = [[shorten(visible(t)) for t in tokens] for tokens in (map.source_tokens, map.target_tokens)]
+    labels = [
+        [shorten(visible(t)) for t in tokens] for tokens in (map.source_tokens, map.target_tokens)
+    ]
     look: dict[str, Any] = {
         "parse_math": False,
         "fontfamily": _families("".join(map.source_tokens + map.target_tokens)),
@@ -216,7 +226,13 @@ def attention(
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
     axes.set_xticks(
-        range(columns), labels[0], rotation=45, ha="left", va="center", rotation_mode="anchor", **look
+        range(columns),
+        labels[0],
+        rotation=45,
+        ha="left",
+        va="center",
+        rotation_mode="anchor",
+        **look,
     )
     axes.set_yticks(range(rows), labels[1], **look)
     axes.tick_params(length=2.5, width=0.6, pad=2, color=FAINT)
@@ -307,7 +323,9 @@ def _say_heading(
     figure.say_all(text, keys, before=f"{visible(model)} · ", joint=" · ")
 
 
-def vector(numbers: np.ndarray, *, model: str, language: str = "en", title: str | None = None) -> Figure:
+def vector(
+    numbers: np.ndarray, *, model: str, language: str = "en", title: str | None = None
+) -> Figure:
     """The one vector that a model without attention hands to its decoder, as a bar of its numbers.
 
     Args:
@@ -378,7 +396,9 @@ def length_curve(
         raise ValueError(f"expected metric to be one of {', '.join(METRICS)}, got {metric!r}")
     curves = report.get("curves", {})
     if curve not in curves:
-        raise ValueError(f"expected curve to be one of {', '.join(curves) or '(none)'}, got {curve!r}")
+        raise ValueError(
+            f"expected curve to be one of {', '.join(curves) or '(none)'}, got {curve!r}"
+        )
     models = {
         name: [b for b in entry.get("buckets", []) if b.get("n") and b.get(metric) is not None]
         for name, entry in curves[curve].items()
@@ -401,12 +421,20 @@ def length_curve(
             np.array([float(b.get(f"{metric}_{side}", np.nan) or 0) for b in buckets])
             for side in ("low", "high")
         )
-        axes.fill_between(x, low, high, where=thick, color=style.color, alpha=0.16, linewidth=0, zorder=2)
+        axes.fill_between(
+            x, low, high, where=thick, color=style.color, alpha=0.16, linewidth=0, zorder=2
+        )
         for i in np.flatnonzero(~(thick[1:] & thick[:-1])):
             axes.plot(x[i : i + 2], y[i : i + 2], color=FAINT, linewidth=1, alpha=0.7, zorder=3)
         _line(axes, x, np.where(thick, y, np.nan), style, zorder=5, label=style.label)
         axes.plot(
-            x[~thick], y[~thick], style.marker, color=FAINT, markerfacecolor="none", zorder=4, markersize=6
+            x[~thick],
+            y[~thick],
+            style.marker,
+            color=FAINT,
+            markerfacecolor="none",
+            zorder=4,
+            markersize=6,
         )
         thin_shown = thin_shown or not thick.all()
     axes.set_xlim(0, max(TRAINED_WORDS, longest) * 1.01)
@@ -437,7 +465,9 @@ def length_curve(
 
     histogram = _draw_histogram(axes, report.get("length_histogram"))
     if longest > TRAINED_WORDS:
-        axes.axvspan(TRAINED_WORDS, axes.get_xlim()[1], color=FAINT, alpha=0.14, linewidth=0, zorder=0)
+        axes.axvspan(
+            TRAINED_WORDS, axes.get_xlim()[1], color=FAINT, alpha=0.14, linewidth=0, zorder=0
+        )
         note = axes.text(TRAINED_WORDS + 1, axes.get_ylim()[1] * 0.98, "", va="top", ha="left")
         figure.say(note, "extrapolation").set(fontsize=8.5, color=FAINT)
     if thin_shown:
@@ -497,10 +527,13 @@ def loss_curves(trainings: Mapping[str, Mapping[str, Any]], *, language: str = "
         style = style_of(name, number)
         losses = training.get("losses", {})
         points = {
-            kind: np.array(losses.get(kind) or np.empty((0, 2)), dtype=float) for kind in ("train", "dev")
+            kind: np.array(losses.get(kind) or np.empty((0, 2)), dtype=float)
+            for kind in ("train", "dev")
         }
         if len(points["train"]):
-            axes.plot(*(points["train"].T / [[1e6], [1]]), color=style.color, linewidth=0.9, alpha=0.45)
+            axes.plot(
+                *(points["train"].T / [[1e6], [1]]), color=style.color, linewidth=0.9, alpha=0.45
+            )
         if len(points["dev"]):
             tokens, loss = points["dev"].T
             _line(axes, tokens / 1e6, loss, style, zorder=4, label=style.label)
@@ -508,7 +541,9 @@ def loss_curves(trainings: Mapping[str, Mapping[str, Any]], *, language: str = "
             axes.plot([], [], color=style.color, linewidth=0.9, label=style.label)
         drawn += len(points["train"]) + len(points["dev"])
     if not drawn:
-        raise ValueError(f"expected losses of {', '.join(trainings) or 'at least one model'}, found none")
+        raise ValueError(
+            f"expected losses of {', '.join(trainings) or 'at least one model'}, found none"
+        )
     axes.set_xlim(left=0)
     figure.say(axes.xaxis.label, "tokens").set(fontsize=10, color=INK)
     figure.say(axes.yaxis.label, "loss").set(fontsize=10, color=INK)
@@ -605,7 +640,9 @@ def _characters(file: str) -> frozenset[int]:
 def _choose_fonts(characters: Iterable[str]) -> tuple[list[str], set[str]]:
     """Families that together have the characters, base font first, and the characters that none has."""
     wanted = {
-        ord(c) for c in characters if not c.isspace() and unicodedata.category(c) not in ("Cf", "Mn", "Me")
+        ord(c)
+        for c in characters
+        if not c.isspace() and unicodedata.category(c) not in ("Cf", "Mn", "Me")
     }
     families: list[str] = []
     for family, file in _fonts():
@@ -661,7 +698,9 @@ def save(
     """
     if format is None:
         if not isinstance(target, str | os.PathLike):
-            raise ValueError("expected format to be one of png, svg, pdf for a file object, got None")
+            raise ValueError(
+                "expected format to be one of png, svg, pdf for a file object, got None"
+            )
         format = Path(target).suffix.removeprefix(".").lower()
     if format not in ("png", "svg", "pdf"):
         raise ValueError(f"expected format to be one of png, svg, pdf; got {format!r}")
@@ -678,11 +717,15 @@ def save(
         if missing:
             shown = " ".join(sorted(missing)[:20])
             said.append(f"no installed font has {shown}: drawn as boxes; an SVG shows them")
-    metadata: dict[str, Any] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[format]
+    metadata: dict[str, Any] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[
+        format
+    ]
     settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "seqviz", "pdf.fonttype": 42}
     try:
         with _settings(settings):
-            figure.savefig(target, format=format, dpi=72 if format == "svg" else dpi, metadata=metadata)
+            figure.savefig(
+                target, format=format, dpi=72 if format == "svg" else dpi, metadata=metadata
+            )
     finally:
         for text, words in replaced:
             text.set_text(words)

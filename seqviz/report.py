@@ -52,8 +52,14 @@ def card(training: dict[str, Any], about_data: str = "") -> str:
     loss = training.get("dev_loss")
     rows = [
         ("Trainable parameters", f"{training['num_parameters']:,}"),
-        ("Training budget", f"{training['target_tokens']:,} target tokens, {training['steps']:,} steps"),
-        ("Time", f"{training['seconds'] / 3600:.1f} h, beside other work, on {training['hardware']}"),
+        (
+            "Training budget",
+            f"{training['target_tokens']:,} target tokens, {training['steps']:,} steps",
+        ),
+        (
+            "Time",
+            f"{training['seconds'] / 3600:.1f} h, beside other work, on {training['hardware']}",
+        ),
         ("Development loss", "not measured" if loss is None else f"{loss:.3f} nats a target token"),
         (
             "Development BLEU",
@@ -74,7 +80,8 @@ def card(training: dict[str, Any], about_data: str = "") -> str:
     if started:
         rows.append(("Went on from", f"weights of {started['target_tokens']:,} target tokens"))
     files = "\n".join(
-        f"| {d['name']} | {d['pairs']:,} | {d['repeat']} | `{d['sha256'][:16]}…` |" for d in training["data"]
+        f"| {d['name']} | {d['pairs']:,} | {d['repeat']} | `{d['sha256'][:16]}…` |"
+        for d in training["data"]
     )
     table = "\n".join(f"| {key} | {value} |" for key, value in rows)
     return f"""---

@@ -160,9 +160,7 @@ def beam_search(
         next_tokens = top_tokens.gather(1, picked)
         index = source_beams.unsqueeze(-1).expand(-1, -1, history.shape[-1])
         history = torch.cat([history.gather(1, index), next_tokens.unsqueeze(-1)], dim=-1)
-        history_scores = torch.cat(
-            [history_scores.gather(1, index), scores.unsqueeze(-1)], dim=-1
-        )
+        history_scores = torch.cat([history_scores.gather(1, index), scores.unsqueeze(-1)], dim=-1)
 
         best_alive = scores.max(dim=-1).values.tolist()
         rows = []

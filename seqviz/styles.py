@@ -154,7 +154,11 @@ def label_width(text: str) -> float:
     """Rough width of a label in em: Chinese 1, a narrow letter less, a combining mark nothing."""
     total = 0.0
     for character in text:
-        if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        if unicodedata.combining(character) or unicodedata.category(character) in (
+            "Mn",
+            "Me",
+            "Cf",
+        ):
             continue
         if unicodedata.east_asian_width(character) in "WF":
             total += 1.0

@@ -23,7 +23,9 @@ from transformers import PreTrainedTokenizerFast
 
 EOS_TOKEN, UNK_TOKEN, PAD_TOKEN = "</s>", "<unk>", "<pad>"
 EOS_TOKEN_ID, UNK_TOKEN_ID = 0, 1
-_REQUIRED_CHARACTERS = string.ascii_letters + string.digits + string.punctuation.replace("`", "") + "€"
+_REQUIRED_CHARACTERS = (
+    string.ascii_letters + string.digits + string.punctuation.replace("`", "") + "€"
+)
 """Never unknown, however rare in the training text."""
 WORD_START = "\u2581"
 """SentencePiece's mark for a space before a piece."""
@@ -39,7 +41,12 @@ def normalizer() -> normalizers.Normalizer:
         [
             # Soft hyphen, zero-width characters, direction marks, word joiners, byte-order mark. They
             # go before NFC: one of them may stand between a letter and its accent.
-            replace(Regex("[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe0e\ufe0f\ufeff]"), ""),
+            replace(
+                Regex(
+                    "[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe0e\ufe0f\ufeff]"
+                ),
+                "",
+            ),
             normalizers.NFC(),
             replace(Regex(r"[\p{Cc}\p{Z}]"), " "),
             replace(Regex("[\u2018\u2019\u201a\u201b\u02bc\u2032\u2039\u203a`\u00b4]"), "'"),

@@ -120,7 +120,9 @@ def optimizers(model: nn.Module, recipe: Recipe) -> list[torch.optim.Optimizer]:
     for parameter in model.parameters():
         if not parameter.requires_grad:
             continue
-        is_matrix = parameter.ndim == 2 and min(parameter.shape) > 1 and id(parameter) not in embeddings
+        is_matrix = (
+            parameter.ndim == 2 and min(parameter.shape) > 1 and id(parameter) not in embeddings
+        )
         (matrices if is_matrix and recipe.matrix_learning_rate else others).append(parameter)
     made: list[torch.optim.Optimizer] = [
         torch.optim.AdamW(
@@ -174,7 +176,9 @@ def mean_loss(
     model.eval()
     config = model.module.config if hasattr(model, "module") else model.config
     chosen = np.unique(np.linspace(0, len(data) - 1, min(sample, len(data))).astype(int))
-    pairs = sorted((data.ids(int(i)) for i in chosen), key=lambda pair: (len(pair[1]), len(pair[0])))
+    pairs = sorted(
+        (data.ids(int(i)) for i in chosen), key=lambda pair: (len(pair[1]), len(pair[0]))
+    )
     total, tokens = 0.0, 0
     while pairs:
         rows = max(1, batch_tokens // (len(pairs[-1][1]) + 1))
@@ -196,7 +200,9 @@ def _checkpoints(folder: Path) -> list[Path]:
     return sorted(folder.glob("checkpoint-*"), reverse=True)
 
 
-def save_checkpoint(accelerator: Accelerator, folder: Path, position: Position, keep: int = 2) -> Path:
+def save_checkpoint(
+    accelerator: Accelerator, folder: Path, position: Position, keep: int = 2
+) -> Path:
     """Save the full state aside, flush it, rename it; older ones than the last `keep` go.
 
     A state of a later step goes too: had it been whole, the run would have gone on from there.
@@ -248,7 +254,9 @@ def load_checkpoint(
                 load_pickled(random_states)
             accelerator.load_state(str(path))
         except Exception as error:  # a damaged file raises whatever its reader raises
-            say(f"{path.name} cannot be read ({type(error).__name__}); going back to the one before")
+            say(
+                f"{path.name} cannot be read ({type(error).__name__}); going back to the one before"
+            )
             continue
         return position
     return None
@@ -294,7 +302,9 @@ def curve(rows: Sequence[dict[str, Any]], points: int = 200) -> dict[str, list[l
     for name in ("loss", "dev_loss"):
         # A model saved twice at the same tokens has one point there.
         all_points = list(
-            {row["tokens"]: [row["tokens"], round(row[name], 4)] for row in rows if name in row}.values()
+            {
+                row["tokens"]: [row["tokens"], round(row[name], 4)] for row in rows if name in row
+            }.values()
         )
         step = max(1, math.ceil(len(all_points) / points))
         curves["train" if name == "loss" else "dev"] = all_points[::-1][::step][::-1]
@@ -418,17 +428,19 @@ def train(
         position = found
         say(f"{name}: going on after {position.tokens:,} target tokens")
     position.budget = tokens
-    if tokens and position.tokens > (1 - recipe.cooldown) * tokens and not (
-        branch and _checkpoints(branch)
-    ):
-        say(
-            f"{name}: the run has already seen {position.tokens:,} of {tokens:,} tokens at the full "
-            "rate; the cool-down is shorter than usual"
-        )
     if tokens and position.tokens >= tokens and not (branch and _checkpoints(branch)):
         raise TrainingError(
             f"expected a budget over the {position.tokens:,} target tokens that the run has seen at the "
             f"full rate, got {tokens:,}; there is no room for a cool-down, give a larger one"
+        )
+    if (
+        tokens
+        and position.tokens > (1 - recipe.cooldown) * tokens
+        and not (branch and _checkpoints(branch))
+    ):
+        say(
+            f"{name}: the run has already seen {position.tokens:,} of {tokens:,} tokens at the full "
+            "rate; the cool-down is shorter than usual"
         )
     log = Log(run_folder / "log.jsonl", accelerator.is_main_process)
     log.rewind(position.tokens)
@@ -481,7 +493,9 @@ def train(
                 recipe = Recipe(
                     **{**asdict(recipe), "cooldown": 1 - position.tokens / position.budget}
                 )
-            stopping = _any(stop.asked or bool(minutes and tokens and elapsed() > 60 * minutes), accelerator)
+            stopping = _any(
+                stop.asked or bool(minutes and tokens and elapsed() > 60 * minutes), accelerator
+            )
             before_cooldown = (
                 tokens
                 and position.tokens <= (1 - recipe.cooldown) * tokens
@@ -531,7 +545,7 @@ def train(
                 log.add(
                     step=position.step,
                     tokens=position.tokens,
-                    loss=sum(l for l, _ in recent) / sum(t for _, t in recent),
+                    loss=sum(part for part, _ in recent) / sum(count for _, count in recent),
                     rate_factor=round(factor, 4),
                     gradient_norm=round(float(norm), 4),
                     seconds=round(seconds_before + elapsed(), 1),
@@ -541,7 +555,9 @@ def train(
             if dev is not None and position.tokens >= next_dev:
                 next_dev += dev_every_tokens
                 if accelerator.is_main_process:
-                    dev_loss = mean_loss(accelerator.unwrap_model(model), dev, device, sample=dev_sample)
+                    dev_loss = mean_loss(
+                        accelerator.unwrap_model(model), dev, device, sample=dev_sample
+                    )
                     log.add(tokens=position.tokens, step=position.step, dev_loss=dev_loss)
                     say(
                         f"{name}: {position.tokens:,} tokens, loss {smoothed:.3f}, dev loss "
@@ -588,7 +604,10 @@ def _batches(
     process, processes = accelerator.process_index, accelerator.num_processes
     while True:
         epoch = corpus.plan_epoch(
-            sources, seed=recipe.seed, epoch=position.epoch, join_probability=recipe.join_probability
+            sources,
+            seed=recipe.seed,
+            epoch=position.epoch,
+            join_probability=recipe.join_probability,
         )
         plan = corpus.plan_batches(
             epoch, batch_tokens=recipe.batch_tokens, seed=recipe.seed, number=position.epoch
@@ -638,7 +657,9 @@ def _claim(
         "recipe": asdict(recipe),
         "config": config or {},
         "data": [[s.corpus.information["sha256"], len(s.corpus), s.repeat] for s in sources],
-        "tokenizer": hashlib.sha256(json.dumps(tokenizer.get_vocab(), sort_keys=True).encode()).hexdigest(),
+        "tokenizer": hashlib.sha256(
+            json.dumps(tokenizer.get_vocab(), sort_keys=True).encode()
+        ).hexdigest(),
     }
     path = run_folder / "settings.json"
     if path.is_file():
@@ -760,9 +781,7 @@ def save_model(
         aside.chmod(0o755)
         copy.deepcopy(model).cpu().half().eval().save_pretrained(aside)
         tokenizer.save_pretrained(aside)
-        (aside / "training.json").write_text(
-            json.dumps(report, indent=1) + "\n", encoding="utf-8"
-        )
+        (aside / "training.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
         for file in aside.iterdir():
             file.chmod(0o644)
         if folder.exists():

@@ -222,7 +222,10 @@ def load(
             "the weights are untrained or diverged, train them with a --dev file"
         )
     return Translator(
-        model.to(device or "cpu"), tokenizer, name=training.get("model", folder.name), training=training
+        model.to(device or "cpu"),
+        tokenizer,
+        name=training.get("model", folder.name),
+        training=training,
     )
 
 
@@ -328,7 +331,11 @@ class Translator:
             TypeError: something that is not text.
             ValueError: a number of beams out of range.
         """
-        if not isinstance(num_beams, int) or isinstance(num_beams, bool) or not 1 <= num_beams <= 32:
+        if (
+            not isinstance(num_beams, int)
+            or isinstance(num_beams, bool)
+            or not 1 <= num_beams <= 32
+        ):
             raise ValueError(f"expected num_beams from 1 to 32, got {num_beams!r}")
         single = isinstance(text, str)
         texts = [text] if single else list(text)
@@ -353,7 +360,9 @@ class Translator:
             size = max(1, MAX_BATCH_PIECES // (longest * num_beams))
             group, order = order[-size:], order[:-size]
             for i, translation in zip(
-                group, self._translate_batch([units[i] for i in group], num_beams, attention), strict=True
+                group,
+                self._translate_batch([units[i] for i in group], num_beams, attention),
+                strict=True,
             ):
                 results[i] = translation
         return [results[i] for i in range(len(units))]
@@ -365,11 +374,11 @@ class Translator:
         started = time.perf_counter()
         input_ids, mask = self._pad([(*unit.ids, self.tokenizer.eos_token_id) for unit in units])
         limits = [output_limit(len(unit.ids)) for unit in units]
-        settings: dict[str, Any] = dict(
-            start_token_id=self.model.config.decoder_start_token_id,
-            eos_token_id=self.tokenizer.eos_token_id,
-            forbidden_token_ids=(self.tokenizer.unk_token_id, self.tokenizer.pad_token_id),
-        )
+        settings: dict[str, Any] = {
+            "start_token_id": self.model.config.decoder_start_token_id,
+            "eos_token_id": self.tokenizer.eos_token_id,
+            "forbidden_token_ids": (self.tokenizer.unk_token_id, self.tokenizer.pad_token_id),
+        }
         if num_beams == 1:
             found = search.greedy(self._stepper, input_ids, mask, limits, **settings)
         else:
@@ -401,7 +410,11 @@ class Translator:
         notes = list(unit.notes)
         if not found.finished:
             notes.append(
-                Note("limit", f"stopped at the limit of {len(ids)} pieces before the end", (len(ids),))
+                Note(
+                    "limit",
+                    f"stopped at the limit of {len(ids)} pieces before the end",
+                    (len(ids),),
+                )
             )
         repeated = repeated_spans(words)
         if repeated:
@@ -473,8 +486,12 @@ class Translator:
         source_index: list[int] = []
         target_index: list[int] = []
         for part in outputs:
-            source_index += [w + len(source_words) if w >= 0 else -1 for w in part.source_word_index]
-            target_index += [w + len(target_words) if w >= 0 else -1 for w in part.target_word_index]
+            source_index += [
+                w + len(source_words) if w >= 0 else -1 for w in part.source_word_index
+            ]
+            target_index += [
+                w + len(target_words) if w >= 0 else -1 for w in part.target_word_index
+            ]
             source_words += part.source_words
             target_words += part.target_words
         log_probs = tuple(p for part in outputs for p in part.token_log_probs)
@@ -560,7 +577,9 @@ def _plan(tokenizer: Any, text: str) -> _Plan:
         notes.append(Note("empty", "nothing to translate: the text is empty"))
         return _Plan(text, (), tuple(notes))
     if not looks_english(plain):
-        notes.append(Note("language", "this does not look like English; the models read English only"))
+        notes.append(
+            Note("language", "this does not look like English; the models read English only")
+        )
     unit = _unit(tokenizer, plain)
     if _fits(unit):
         return _Plan(text, (unit,), tuple(notes))

@@ -82,7 +82,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):
     report = yield
     if report.skipped and _require_browser() and item.get_closest_marker("browser"):
         report.outcome = "failed"
-        report.longrepr = f"SEQVIZ_REQUIRE_BROWSER is set, but the test was skipped: {report.longrepr}"
+        report.longrepr = (
+            f"SEQVIZ_REQUIRE_BROWSER is set, but the test was skipped: {report.longrepr}"
+        )
     return report
 
 

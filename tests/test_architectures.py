@@ -120,7 +120,9 @@ def test_fresh_weights_know_nothing(full_size, name):
 def test_no_dropout_by_default(full_size):
     config = full_size["transformer"].config
     assert config.dropout == config.attention_dropout == config.activation_dropout == 0.0
-    assert not any(isinstance(m, nn.Dropout) for n in RECURRENT_NAMES[:3] for m in full_size[n].modules())
+    assert not any(
+        isinstance(m, nn.Dropout) for n in RECURRENT_NAMES[:3] for m in full_size[n].modules()
+    )
 
 
 def test_build_depends_on_its_seed_alone():
@@ -151,7 +153,9 @@ def test_bad_settings(bad, message):
 
 @pytest.mark.parametrize("field", ["width", "num_layers", "vocab_size", "forget_bias"])
 def test_settings_of_a_wrong_type(field):
-    with pytest.raises(StrictDataclassFieldValidationError, match=f"Validation error for field '{field}'"):
+    with pytest.raises(
+        StrictDataclassFieldValidationError, match=f"Validation error for field '{field}'"
+    ):
         RecurrentConfig(**{field: "48"})
 
 
@@ -268,7 +272,9 @@ class ByHand:
                 h[layer], c[layer] = new
                 x = h[layer]
             context, weights = self.context(x, memory, v)
-            combined = np.tanh(self.w["model.decoder.combine.weight"] @ np.concatenate([x, context]))
+            combined = np.tanh(
+                self.w["model.decoder.combine.weight"] @ np.concatenate([x, context])
+            )
             rows.append(self.w["model.shared.weight"] @ combined + self.bias)
             all_weights.append(weights)
         return np.array(rows), np.array(all_weights)
@@ -295,14 +301,14 @@ def test_recurrent_model_by_hand(tiny_model, name, num_layers):
     batch = a_batch([9, 4, 1], [5, 7, 3])
     target_input = decoder_input(batch["labels"])
     with torch.no_grad():
-        out = model(
-            **without_labels(batch), decoder_input_ids=target_input, output_attentions=True
-        )
+        out = model(**without_labels(batch), decoder_input_ids=target_input, output_attentions=True)
     hand = ByHand(model)
     for row, (length, target_length) in enumerate(zip([9, 4, 1], [5, 7, 3], strict=True)):
         source = batch["input_ids"][row, :length].tolist()
         logits, weights = hand.logits(source, target_input[row, :target_length].tolist())
-        np.testing.assert_allclose(out.logits[row, :target_length].numpy(), logits, rtol=2e-4, atol=2e-4)
+        np.testing.assert_allclose(
+            out.logits[row, :target_length].numpy(), logits, rtol=2e-4, atol=2e-4
+        )
         if name == "lstm-attention":
             got = out.cross_attentions[0][row, 0, :target_length, :length].numpy()
             np.testing.assert_allclose(got, weights, atol=2e-5)
@@ -489,7 +495,9 @@ def test_loss_is_the_mean_over_real_tokens(tiny_model, name):
         ).logits
     torch.testing.assert_close(out.logits, logits)
     scores = logits.double().numpy()
-    log_probs = scores - np.log(np.exp(scores - scores.max(-1, keepdims=True)).sum(-1, keepdims=True))
+    log_probs = scores - np.log(
+        np.exp(scores - scores.max(-1, keepdims=True)).sum(-1, keepdims=True)
+    )
     log_probs -= scores.max(-1, keepdims=True)
     real = [(b, t) for b, n in enumerate([5, 8, 2]) for t in range(n)]
     losses = [-log_probs[b, t, batch["labels"][b, t].item()] for b, t in real]
@@ -515,7 +523,9 @@ def test_bad_masks(tiny_model, name):
     mask = torch.ones(1, 3)
     with pytest.raises(ValueError, match="expected decoder_input_ids or labels, got neither"):
         model(input_ids=ids, attention_mask=mask)
-    with pytest.raises(ValueError, match="expected attention_mask beside encoder_outputs, got none"):
+    with pytest.raises(
+        ValueError, match="expected attention_mask beside encoder_outputs, got none"
+    ):
         encoded = model.get_encoder()(ids, mask)
         model(encoder_outputs=encoded, decoder_input_ids=start)
 
@@ -603,7 +613,12 @@ def test_beam_score_is_that_of_the_sequence(tiny_model, name):
     model = talkative(tiny_model(name))
     inputs = without_labels(a_batch([9, 4]))
     out = model.generate(
-        **inputs, num_beams=4, max_length=20, length_penalty=0.0, return_dict_in_generate=True, output_scores=True
+        **inputs,
+        num_beams=4,
+        max_length=20,
+        length_penalty=0.0,
+        return_dict_in_generate=True,
+        output_scores=True,
     )
     labels = out.sequences[:, 1:]
     with torch.no_grad():
@@ -696,7 +711,9 @@ def test_saved_and_reloaded_bit_for_bit(tiny_model, tmp_path, name, dtype):
     on_cpu = AutoModelForSeq2SeqLM.from_pretrained(tmp_path, dtype=torch.float32)
     batch = without_labels(a_batch([5, 3]))
     with torch.no_grad():
-        one, two = (m.float()(**batch, decoder_input_ids=torch.full((2, 2), PAD)) for m in (model, on_cpu))
+        one, two = (
+            m.float()(**batch, decoder_input_ids=torch.full((2, 2), PAD)) for m in (model, on_cpu)
+        )
     assert torch.equal(one.logits, two.logits)
 
 

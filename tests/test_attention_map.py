@@ -283,7 +283,8 @@ def test_any_text_keeps_every_token(tiny_tokenizer, source: str, target: str):
 
 
 pieces = st.lists(
-    st.sampled_from(["a", "b", WORD_START, "▁a", "▁bc", "</s>", "$x_$", "<b>", "我", "ש"]), max_size=15
+    st.sampled_from(["a", "b", WORD_START, "▁a", "▁bc", "</s>", "$x_$", "<b>", "我", "ש"]),
+    max_size=15,
 )
 
 

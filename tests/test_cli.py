@@ -11,17 +11,22 @@ from typing import Any
 
 import pytest
 
+from seqviz import cli
 from seqviz.training import save_model
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory, tiny_model: Any, tiny_tokenizer: Any) -> Path:
     folder = tmp_path_factory.mktemp("cli") / "transformer"
-    save_model(tiny_model("transformer"), tiny_tokenizer, folder, {"model": "transformer", "dev_loss": 2.0})
+    save_model(
+        tiny_model("transformer"), tiny_tokenizer, folder, {"model": "transformer", "dev_loss": 2.0}
+    )
     return folder
 
 
-def run(*arguments: str | bytes, stdin: bytes | None = None, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def run(
+    *arguments: str | bytes, stdin: bytes | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     result = subprocess.run(
         [sys.executable, "-m", "seqviz", *arguments],
         input=stdin,
@@ -34,6 +39,17 @@ def run(*arguments: str | bytes, stdin: bytes | None = None, cwd: Path | None = 
     decoded = (result.stdout.decode("utf-8"), result.stderr.decode("utf-8"))
     assert "Traceback" not in decoded[1]
     return subprocess.CompletedProcess(result.args, result.returncode, *decoded)
+
+
+def run_here(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> tuple[object, str, str]:
+    """As `run`, in this process: for what needs no process of its own."""
+    monkeypatch.setattr(sys, "argv", ["seqviz", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    captured = capsys.readouterr()
+    return stop.value.code, captured.out, captured.err
 
 
 def test_translate_an_argument_a_file_and_standard_input(model: Path, tmp_path: Path) -> None:
@@ -54,7 +70,9 @@ def test_translate_an_argument_a_file_and_standard_input(model: Path, tmp_path: 
 
 
 def test_translate_json_and_raw_bytes(model: Path) -> None:
-    result = run("translate", "--model", str(model), "--json", "--beams", "2", stdin=b"The \xff bridge\n")
+    result = run(
+        "translate", "--model", str(model), "--json", "--beams", "2", stdin=b"The \xff bridge\n"
+    )
     row = json.loads(result.stdout)
     assert row["source"] == "The \ufffd bridge"
     assert row["num_beams"] == 2
@@ -71,33 +89,56 @@ def test_translate_json_and_raw_bytes(model: Path) -> None:
         (["nonsense"], 2, "nonsense"),
         (["translate", "--file", "missing.txt", "hi"], 2, "got both"),
         (["train", "lstm", "--data", "x.tsv", "--out", "y"], 2, "expected a budget"),
-        (["train", "lstm", "--data", "x.tsv", "--out", "y", "--tokens", "10"], 1, "expected a tokenizer"),
+        (
+            ["train", "lstm", "--data", "x.tsv", "--out", "y", "--tokens", "10"],
+            1,
+            "expected a tokenizer",
+        ),
         (["tokenizer", "--data", "x.tsv", "--out", "y"], 1, "expected a corpus file at x.tsv"),
     ],
 )
-def test_an_error_is_one_line(arguments: list[str], code: int, message: str, tmp_path: Path) -> None:
-    result = run(*arguments, cwd=tmp_path)
-    assert result.returncode == code
-    assert message in result.stderr
-    assert result.stderr.startswith("seqviz: error: ")
-    assert result.stderr.count("\n") == 1
-    assert result.stdout == ""
+def test_an_error_is_one_line(
+    arguments: list[str],
+    code: int,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    got, out, err = run_here(arguments, monkeypatch, capsys)
+    assert got == code
+    assert message in err
+    assert err.startswith("seqviz: error: ")
+    assert err.count("\n") == 1
+    assert out == ""
     assert list(tmp_path.iterdir()) == []
 
 
-def test_help_has_examples() -> None:
+def test_help_has_examples(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     for command in ("train", "tokenizer", "translate", "app"):
-        result = run(command, "--help")
-        assert result.returncode == 0
-        assert "Example" in result.stdout
-    assert "Commands" in run("--help").stdout
+        code, out, _ = run_here([command, "--help"], monkeypatch, capsys)
+        assert code == 0
+        assert "Example" in out
+    assert "Commands" in run_here(["--help"], monkeypatch, capsys)[1]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
 def test_a_full_disk_is_one_line(model: Path) -> None:
     with open("/dev/full", "wb") as full:
         result = subprocess.run(
-            [sys.executable, "-m", "seqviz", "translate", "--model", str(model), "--json", "The bridge."],
+            [
+                sys.executable,
+                "-m",
+                "seqviz",
+                "translate",
+                "--model",
+                str(model),
+                "--json",
+                "The bridge.",
+            ],
             stdout=full,
             stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
@@ -113,7 +154,13 @@ def test_a_tokenizer_and_a_model_from_the_command_line(tmp_path: Path, sentence_
     corpus = tmp_path / "pairs.tsv"
     corpus.write_text("".join(f"d\t{a}\t{b}\n" for a, b in sentence_pairs), encoding="utf-8")
     made = run(
-        "tokenizer", "--data", str(corpus), "--out", str(tmp_path / "tokenizer"), "--vocabulary-size", "300"
+        "tokenizer",
+        "--data",
+        str(corpus),
+        "--out",
+        str(tmp_path / "tokenizer"),
+        "--vocabulary-size",
+        "300",
     )
     assert made.returncode == 0, made.stderr
     trained = run(

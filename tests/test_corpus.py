@@ -61,7 +61,8 @@ def made_up(
 
 
 @pytest.mark.parametrize(
-    ("name", "compress"), [("c.tsv", bytes), ("c.tsv.gz", gzip.compress), ("c.tsv.xz", lzma.compress)]
+    ("name", "compress"),
+    [("c.tsv", bytes), ("c.tsv.gz", gzip.compress), ("c.tsv.xz", lzma.compress)],
 )
 def test_reads_plain_and_compressed(tmp_path, name, compress):
     assert list(corpus.read_pairs(write(tmp_path / name, compress(LINES)))) == PAIRS
@@ -75,9 +76,13 @@ def test_quotes_are_text(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("character", ["\u2028", "\u2029", "\u0085", "\f", "\v", "\x1c", "\x1e", "\r"])
+@pytest.mark.parametrize(
+    "character", ["\u2028", "\u2029", "\u0085", "\f", "\v", "\x1c", "\x1e", "\r"]
+)
 def test_only_a_newline_ends_a_line(tmp_path, character):
-    path = write_pairs(tmp_path / "c.tsv", [("d", f"one{character}two", "un"), ("d", "three", "trois")])
+    path = write_pairs(
+        tmp_path / "c.tsv", [("d", f"one{character}two", "un"), ("d", "three", "trois")]
+    )
     assert [pair.source for pair in corpus.read_pairs(path)] == [f"one{character}two", "three"]
 
 
@@ -95,14 +100,18 @@ def test_last_line_may_lack_its_newline(tmp_path):
 )
 def test_wrong_number_of_columns(tmp_path, line, columns):
     path = write(tmp_path / "c.tsv", LINES + line + b"\n")
-    with pytest.raises(CorpusError, match=rf"c\.tsv, line 4: expected 3 tab.*got {columns}; replace"):
+    with pytest.raises(
+        CorpusError, match=rf"c\.tsv, line 4: expected 3 tab.*got {columns}; replace"
+    ):
         list(corpus.read_pairs(path))
 
 
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
 def test_wrong_encoding(tmp_path, mark):
     path = write(tmp_path / "c.tsv", mark + "d\tcoffee\tcaf\u00e9\n".encode("latin-1"))
-    with pytest.raises(CorpusError, match="line 1: expected UTF-8, got byte 0xe9 at position 12; conv"):
+    with pytest.raises(
+        CorpusError, match="line 1: expected UTF-8, got byte 0xe9 at position 12; conv"
+    ):
         list(corpus.read_pairs(path))
 
 
@@ -113,7 +122,8 @@ def test_utf16_is_said_to_be_no_utf8(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "content"), [("c.tsv", b""), ("c.tsv.gz", gzip.compress(b"")), ("c.tsv.xz", lzma.compress(b""))]
+    ("name", "content"),
+    [("c.tsv", b""), ("c.tsv.gz", gzip.compress(b"")), ("c.tsv.xz", lzma.compress(b""))],
 )
 def test_empty_file(tmp_path, name, content):
     with pytest.raises(CorpusError, match="expected at least one line, the file is empty"):
@@ -149,7 +159,9 @@ def test_not_compressed_in_spite_of_its_name(tmp_path):
 
 
 def test_missing_file(tmp_path, tiny_tokenizer):
-    with pytest.raises(CorpusError, match="expected a corpus file at .*none.tsv, found none; check"):
+    with pytest.raises(
+        CorpusError, match="expected a corpus file at .*none.tsv, found none; check"
+    ):
         list(corpus.read_pairs(tmp_path / "none.tsv"))
     with pytest.raises(CorpusError, match="expected a corpus file at .*found none; check"):
         corpus.encode_corpus(tmp_path, tiny_tokenizer, tmp_path / "cache")
@@ -185,7 +197,11 @@ def test_counts_what_is_dropped_and_why(tmp_path, tiny_tokenizer):
             ("d", " \u00a0", "Rien"),
             ("d", "Nothing", ""),
             ("d", "\u200b", "\u00ad"),  # nothing that can be seen
-            ("d", "AN  Apple today.", "une POMME aujourd'hui."),  # held out, but for case and spaces
+            (
+                "d",
+                "AN  Apple today.",
+                "une POMME aujourd'hui.",
+            ),  # held out, but for case and spaces
             ("d", "a " * 101, "une " * 50),
             ("d", "x" * 161, "une " * 50),
             ("d", "to " * 60, "z" * 201),
@@ -255,7 +271,9 @@ def test_control_text_is_encoded_as_text(tmp_path, tiny_tokenizer):
     assert special.isdisjoint(encoded.source.tolist() + encoded.target.tolist())
 
 
-def test_what_was_asked_of_the_tokenizer_before_does_not_matter(file, tmp_path, tiny_tokenizer_folder):
+def test_what_was_asked_of_the_tokenizer_before_does_not_matter(
+    file, tmp_path, tiny_tokenizer_folder
+):
     """Truncation and padding stay switched on in a fast tokenizer after a call that asked for them."""
     fresh = tokenizers.load(tiny_tokenizer_folder)
     expected = corpus.encode_corpus(file, fresh, tmp_path / "fresh")
@@ -265,7 +283,9 @@ def test_what_was_asked_of_the_tokenizer_before_does_not_matter(file, tmp_path, 
     got = corpus.encode_corpus(file, used, tmp_path / "used")
     np.testing.assert_array_equal(got.source, expected.source)
     np.testing.assert_array_equal(got.target_offsets, expected.target_offsets)
-    assert [p.name for p in (tmp_path / "used").iterdir()] == [p.name for p in (tmp_path / "fresh").iterdir()]
+    assert [p.name for p in (tmp_path / "used").iterdir()] == [
+        p.name for p in (tmp_path / "fresh").iterdir()
+    ]
 
 
 def test_cache_is_reused_and_memory_mapped(file, tmp_path, tiny_tokenizer, monkeypatch):
@@ -304,7 +324,9 @@ def test_cache_is_made_anew_when_the_input_changes(file, tmp_path, tiny_tokenize
 
 
 @pytest.mark.parametrize("error", [OSError("no space left"), KeyboardInterrupt(), MemoryError()])
-def test_nothing_half_written_after_an_exception(file, tmp_path, tiny_tokenizer, monkeypatch, error):
+def test_nothing_half_written_after_an_exception(
+    file, tmp_path, tiny_tokenizer, monkeypatch, error
+):
     cache = tmp_path / "cache"
     save = np.save
     calls = []
@@ -351,7 +373,9 @@ def test_damaged_cache(file, tmp_path, tiny_tokenizer):
     corpus.encode_corpus(file, tiny_tokenizer, tmp_path / "cache")
     (array,) = (tmp_path / "cache").glob("*/target.npy")
     array.write_bytes(array.read_bytes()[:200])
-    with pytest.raises(CorpusError, match="expected the arrays of an encoded corpus.*delete the folder"):
+    with pytest.raises(
+        CorpusError, match="expected the arrays of an encoded corpus.*delete the folder"
+    ):
         corpus.encode_corpus(file, tiny_tokenizer, tmp_path / "cache")
 
 
@@ -366,7 +390,9 @@ def test_too_large_a_vocabulary_for_two_bytes(file, tmp_path):
         def __len__(self):
             return 65_537
 
-    with pytest.raises(CorpusError, match="expected at most 65536 pieces, got a tokenizer with 65537"):
+    with pytest.raises(
+        CorpusError, match="expected at most 65536 pieces, got a tokenizer with 65537"
+    ):
         corpus.encode_corpus(file, Large(), tmp_path / "cache")
 
 
@@ -386,9 +412,11 @@ def test_ids_of_a_join_are_the_ids_of_the_joined_text(file, tmp_path, tiny_token
 
 # Neither may lose the space between them, see `EncodedCorpus.ids`.
 joinable = st.text().filter(
-    lambda text: tokenizers.normalize("x" + text).startswith("x")
-    and tokenizers.normalize(text)[:1] not in set("?!;:%")
-    and not set(text) & set("«»")
+    lambda text: (
+        tokenizers.normalize("x" + text).startswith("x")
+        and tokenizers.normalize(text)[:1] not in set("?!;:%")
+        and not set(text) & set("«»")
+    )
 )
 
 
@@ -559,7 +587,9 @@ def test_make_batch_by_hand():
     assert batch.attention_mask.tolist() == [[1, 1, 1, 1], [1, 1, 0, 0]]
     assert batch.labels.tolist() == [[8, 0, -100], [10, 11, 0]]
     assert batch.num_target_tokens == 5
-    assert {batch.input_ids.dtype, batch.attention_mask.dtype, batch.labels.dtype} == {np.dtype("int64")}
+    assert {batch.input_ids.dtype, batch.attention_mask.dtype, batch.labels.dtype} == {
+        np.dtype("int64")
+    }
 
 
 def test_information_is_plain_json(file, tmp_path, tiny_tokenizer):

@@ -124,7 +124,9 @@ def test_odd_words_are_text_and_nothing_else():
         assert "alert(1)</script>" not in text
 
 
-@given(st.lists(st.text(max_size=8), min_size=1, max_size=5), st.text(max_size=8), st.text(max_size=8))
+@given(
+    st.lists(st.text(max_size=8), min_size=1, max_size=5), st.text(max_size=8), st.text(max_size=8)
+)
 @settings(max_examples=40)
 def test_any_words_give_well_formed_markup(source: list[str], target: str, title: str):
     map_ = map_of(tuple(source), (target,))
@@ -142,7 +144,9 @@ def test_any_words_give_well_formed_markup(source: list[str], target: str, title
 @pytest.mark.parametrize("kind", ["cross", "encoder", "decoder"])
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_every_kind_speaks_both_languages(kind: str, language: str):
-    root = ElementTree.fromstring(heatmap.render(map_of(("a",), ("b",), kind=kind), language=language))
+    root = ElementTree.fromstring(
+        heatmap.render(map_of(("a",), ("b",), kind=kind), language=language)
+    )
     for key in ("data-say-nothing", "data-say-cell", "data-say-row", "data-say-column"):
         assert root.get(key)
     for key in ("{target}", "{source}", "{weight}"):
@@ -170,14 +174,21 @@ def test_hidden_mass_and_specials_are_marked():
     root = ElementTree.fromstring(heatmap.render(map_))
     assert [said(label) for label in classed(root, "sv-special")] == ["</s>"]
     assert "12 % of the weight lies on special tokens, not shown." in said(root)
-    assert "special" not in said(ElementTree.fromstring(heatmap.render(map_of(("a",), ("b",), hidden=0))))
+    assert "special" not in said(
+        ElementTree.fromstring(heatmap.render(map_of(("a",), ("b",), hidden=0)))
+    )
 
 
 def test_all_heads_lead_to_each():
-    root = ElementTree.fromstring(heatmap.render_heads(map_of(("a", "b"), ("c",), layers=3, heads=4), 1, 2))
+    root = ElementTree.fromstring(
+        heatmap.render_heads(map_of(("a", "b"), ("c",), layers=3, heads=4), 1, 2)
+    )
     buttons = list(root.iter("button"))
     found = [(b.get("data-layer"), b.get("data-head")) for b in buttons]
-    assert found == [("", ""), *((str(layer), str(head)) for layer in range(3) for head in range(4))]
+    assert found == [
+        ("", ""),
+        *((str(layer), str(head)) for layer in range(3) for head in range(4)),
+    ]
     pressed = [b.get("aria-label") for b in buttons if b.get("aria-pressed") == "true"]
     assert pressed == ["Layer 2, head 3"]
 
@@ -272,8 +283,14 @@ def test_pointer_lights_row_column_and_words(browser, tmp_path: Path):
     assert readout(page) == f"Writing le, it looks at the with weight {weights[2, 3]:.4f}"
     assert lit(page) == ["the", "le"]
     # It is this "le" and this "the", not another.
-    assert page.locator(".sv-down .sv-on").evaluate("e => [...e.parentElement.children].indexOf(e)") == 2
-    assert page.locator(".sv-across .sv-on").evaluate("e => [...e.parentElement.children].indexOf(e)") == 3
+    assert (
+        page.locator(".sv-down .sv-on").evaluate("e => [...e.parentElement.children].indexOf(e)")
+        == 2
+    )
+    assert (
+        page.locator(".sv-across .sv-on").evaluate("e => [...e.parentElement.children].indexOf(e)")
+        == 3
+    )
     cell, cells = (page.locator(name).bounding_box() for name in (".sv-cell", ".sv-cells"))
     assert cell["x"] - cells["x"] == pytest.approx(3 * cells["width"] / 8, abs=1)
     assert cell["y"] - cells["y"] == pytest.approx(2 * cells["height"] / 3, abs=1)
@@ -281,7 +298,9 @@ def test_pointer_lights_row_column_and_words(browser, tmp_path: Path):
     assert lit(page) == [] and readout(page).startswith("Point at a cell")
     page.locator(".sv-down span").nth(1).hover()
     best = weights[1].argmax()
-    assert readout(page).startswith(f"Writing chat, it looks most at {SENTENCE[best]} {weights[1, best]:.4f}")
+    assert readout(page).startswith(
+        f"Writing chat, it looks most at {SENTENCE[best]} {weights[1, best]:.4f}"
+    )
     assert page.problems == []
 
 
@@ -315,7 +334,10 @@ def test_click_locks_and_keys_move(browser, tmp_path: Path):
 @pytest.mark.browser
 def test_keys_keep_the_cell_in_view(browser, tmp_path: Path):
     page = open_page(
-        browser, tmp_path, heatmap.standalone(map_of(LONG, LONG)), viewport={"width": 390, "height": 700}
+        browser,
+        tmp_path,
+        heatmap.standalone(map_of(LONG, LONG)),
+        viewport={"width": 390, "height": 700},
     )
     page.locator(".sv-scroll").focus()
     page.keyboard.press("End")
@@ -349,7 +371,10 @@ def test_tap_shows_and_locks(browser, tmp_path: Path):
 def test_sixty_by_sixty_is_legible(browser, tmp_path: Path, width: int):
     """Labels of 11 px or more that do not overlap; the page itself does not scroll sideways."""
     page = open_page(
-        browser, tmp_path, heatmap.standalone(map_of(LONG, LONG)), viewport={"width": width, "height": 900}
+        browser,
+        tmp_path,
+        heatmap.standalone(map_of(LONG, LONG)),
+        viewport={"width": width, "height": 900},
     )
     size, pitch = page.locator(".sv-down span").first.evaluate(
         "e => [parseFloat(getComputedStyle(e).fontSize), e.getBoundingClientRect().height]"
@@ -360,7 +385,9 @@ def test_sixty_by_sixty_is_legible(browser, tmp_path: Path, width: int):
     box.evaluate("e => e.scrollTo(400, 500)")
     # The labels stay where they are while the cells move.
     across, view = (page.locator(name).bounding_box() for name in (".sv-corner", ".sv-scroll"))
-    assert across["x"] == pytest.approx(view["x"], abs=2) and across["y"] == pytest.approx(view["y"], abs=2)
+    assert across["x"] == pytest.approx(view["x"], abs=2) and across["y"] == pytest.approx(
+        view["y"], abs=2
+    )
     shown = page.locator(".sv-down span").nth(40).bounding_box()
     assert shown["x"] >= view["x"]
 
@@ -370,7 +397,9 @@ def test_zoom(browser, tmp_path: Path):
     page = open_page(browser, tmp_path, heatmap.standalone(map_of(LONG, LONG)))
     width = page.locator(".sv-cells").bounding_box()["width"]
     page.get_by_label("Larger").click()
-    assert page.locator(".sv-cells").bounding_box()["width"] == pytest.approx(width * 1.25, rel=0.01)
+    assert page.locator(".sv-cells").bounding_box()["width"] == pytest.approx(
+        width * 1.25, rel=0.01
+    )
     for _ in range(3):
         page.get_by_label("Smaller").click()
     assert page.locator(".sv-cells").bounding_box()["width"] < width * 0.7
@@ -396,7 +425,10 @@ def test_odd_words_do_nothing(browser, tmp_path: Path):
 
 @pytest.mark.browser
 def test_the_same_source_word_lights_up_beside(browser, tmp_path: Path):
-    figures = [heatmap.render(map_of(SENTENCE, ("un", "deux"), model=m)) for m in ("lstm-attention", "transformer")]
+    figures = [
+        heatmap.render(map_of(SENTENCE, ("un", "deux"), model=m))
+        for m in ("lstm-attention", "transformer")
+    ]
     page = open_page(browser, tmp_path, heatmap.page(heatmap.render_pair(figures)))
     point(page, 0, 4, 2, 8)
     other = page.locator(".sv-map").nth(1)
@@ -407,7 +439,9 @@ def test_the_same_source_word_lights_up_beside(browser, tmp_path: Path):
 @pytest.mark.browser
 def test_vector_numbers_can_be_read(browser, tmp_path: Path):
     vector = np.linspace(-1, 1, 9)
-    page = open_page(browser, tmp_path, heatmap.page(heatmap.render_vector(vector, ["a"], ["b"], model="rnn")))
+    page = open_page(
+        browser, tmp_path, heatmap.page(heatmap.render_vector(vector, ["a"], ["b"], model="rnn"))
+    )
     page.locator(".sv-strip").focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
@@ -421,6 +455,11 @@ def test_accessible(browser, tmp_path: Path, scheme: str):
     figures = heatmap.render_pair([heatmap.render(map_of(SENTENCE, ("un", "deux")))])
     figures += heatmap.render_heads(map_of(SENTENCE, ("un", "deux")), 0, 1)
     figures += heatmap.render_vector(np.zeros(9), SENTENCE, ("un",), model="rnn")
-    page = open_page(browser, tmp_path, f"{heatmap.page(figures, title='Attention')}", color_scheme=scheme)
-    found = axe.run(page, options={"rules": {"landmark-one-main": {"enabled": False}, "region": {"enabled": False}}})
+    page = open_page(
+        browser, tmp_path, f"{heatmap.page(figures, title='Attention')}", color_scheme=scheme
+    )
+    found = axe.run(
+        page,
+        options={"rules": {"landmark-one-main": {"enabled": False}, "region": {"enabled": False}}},
+    )
     assert found.violations_count == 0, found.generate_report()

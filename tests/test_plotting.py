@@ -19,7 +19,21 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from seqviz import plotting, styles
 from seqviz.attention_map import AttentionMap
 
-ODD_WORDS = ("$x_$", "$", "<b>", "&amp;", "${7*7}", "我们", "שלום", "🙂", "a\x00\x1bb", "\ud800", "", "the", "the")
+ODD_WORDS = (
+    "$x_$",
+    "$",
+    "<b>",
+    "&amp;",
+    "${7*7}",
+    "我们",
+    "שלום",
+    "🙂",
+    "a\x00\x1bb",
+    "\ud800",
+    "",
+    "the",
+    "the",
+)
 
 
 def map_of(
@@ -49,7 +63,9 @@ def svg_of(figure) -> str:
 
 def texts_of(svg: str) -> list[str]:
     """Texts of an SVG, by a strict parser."""
-    return [e.text or "" for e in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+    return [
+        e.text or "" for e in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
+    ]
 
 
 def bucket(low: int, high: int, n: int = 200, bleu: float = 20.0) -> dict[str, Any]:
@@ -69,7 +85,9 @@ def bucket(low: int, high: int, n: int = 200, bleu: float = 20.0) -> dict[str, A
 REPORT = {
     "curves": {
         "natural": {
-            "lstm": {"buckets": [bucket(1, 10), bucket(31, 40, bleu=12.5), bucket(51, 60, 12, 3.0)]},
+            "lstm": {
+                "buckets": [bucket(1, 10), bucket(31, 40, bleu=12.5), bucket(51, 60, 12, 3.0)]
+            },
             "transformer": {"buckets": [bucket(1, 10), bucket(31, 40), bucket(51, 60, 12)]},
         }
     },
@@ -106,7 +124,10 @@ def test_attention_says_what_is_hidden():
 
 def test_attention_names_model_layer_and_head():
     map_ = map_of(("a",), ("b",))
-    said = [texts_of(svg_of(plotting.attention(map_, *which))) for which in ((1, 0), (None, None), (0, None))]
+    said = [
+        texts_of(svg_of(plotting.attention(map_, *which)))
+        for which in ((1, 0), (None, None), (0, None))
+    ]
     assert "Transformer · French looks at English · layer 2 of 2 · head 1 of 2" in said[0]
     assert "Transformer · French looks at English · mean of 2 layers × 2 heads" in said[1]
     assert "Transformer · French looks at English · layer 1 of 2 · mean of 2 heads" in said[2]
@@ -191,7 +212,11 @@ def test_length_curve_draws_thin_buckets_in_grey():
     assert len(drawn) == 2
     for line in drawn:
         assert np.isfinite(line.get_ydata()).tolist() == [True, True, False]
-    grey = [line for line in axes.lines if line.get_color() == plotting.FAINT and line.get_marker() != "None"]
+    grey = [
+        line
+        for line in axes.lines
+        if line.get_color() == plotting.FAINT and line.get_marker() != "None"
+    ]
     assert sorted(float(line.get_ydata()[0]) for line in grey) == [3.0, 20.0]
 
 
@@ -208,7 +233,13 @@ def test_length_curve_draws_every_metric(metric: str):
 
 
 def test_length_curve_skips_empty_buckets():
-    report = {"curves": {"natural": {"rnn": {"buckets": [bucket(1, 10), bucket(11, 20) | {"n": 0, "bleu": None}]}}}}
+    report = {
+        "curves": {
+            "natural": {
+                "rnn": {"buckets": [bucket(1, 10), bucket(11, 20) | {"n": 0, "bleu": None}]}
+            }
+        }
+    }
     texts = texts_of(svg_of(plotting.length_curve(report)))
     assert "1–10" in texts and "11–20" not in texts
 
@@ -235,7 +266,9 @@ def test_loss_curves():
     }
     figure = plotting.loss_curves(trainings)
     axes = figure.axes[0]
-    dev = next(line for line in axes.lines if line.get_marker() == styles.MODEL_STYLES["rnn"].marker)
+    dev = next(
+        line for line in axes.lines if line.get_marker() == styles.MODEL_STYLES["rnn"].marker
+    )
     assert dev.get_xydata().tolist() == [[2.0, 4.4]]
     assert {"RNN", "my <model>"} <= set(texts_of(svg_of(figure)))
     with pytest.raises(ValueError, match="expected losses of rnn, found none"):
@@ -310,7 +343,9 @@ def test_many_threads_draw_at_once():
     results: dict[int, list[str]] = {}
 
     def draw(number: int) -> None:
-        figure = plotting.attention(map_of((f"s{number}",), (f"t{number}",)), title=f"title {number}")
+        figure = plotting.attention(
+            map_of((f"s{number}",), (f"t{number}",)), title=f"title {number}"
+        )
         results[number] = texts_of(svg_of(figure))
 
     threads = [threading.Thread(target=draw, args=(i,)) for i in range(12)]

@@ -39,7 +39,9 @@ class TableStepper:
             self.table[key] = self.temperature * torch.randn(6, generator=draw)
         return self.table[key]
 
-    def start(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, max_steps: int) -> _TableState:
+    def start(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor, max_steps: int
+    ) -> _TableState:
         return _TableState(input_ids[:, 0].tolist(), [()] * len(input_ids))
 
     def step(self, tokens: torch.Tensor, state: _TableState) -> torch.Tensor:
@@ -101,7 +103,13 @@ def test_one_beam_is_greedy(seed: int) -> None:
 
 def test_greedy_follows_the_largest_logit_and_stops_at_the_end_token_or_the_limit() -> None:
     stepper = TableStepper(3)
-    for source, prefix, best in [(0, (), 2), (0, (2,), EOS), (1, (), 3), (1, (3,), 3), (1, (3, 3), 4)]:
+    for source, prefix, best in [
+        (0, (), 2),
+        (0, (2,), EOS),
+        (1, (), 3),
+        (1, (3,), 3),
+        (1, (3, 3), 4),
+    ]:
         logits = torch.zeros(6)
         logits[best] = 5.0
         logits[UNK] = logits[PAD] = 9.0  # forbidden, however probable
@@ -122,7 +130,9 @@ def test_a_sentence_does_not_depend_on_its_batch(seed: int, beams: int) -> None:
     together = search.beam_search(stepper, ids, mask, limits, num_beams=beams, **SETTINGS)
     for source, limit in enumerate(limits):
         row = slice(source, source + 1)
-        alone = search.beam_search(stepper, ids[row], mask[row], [limit], num_beams=beams, **SETTINGS)
+        alone = search.beam_search(
+            stepper, ids[row], mask[row], [limit], num_beams=beams, **SETTINGS
+        )
         assert alone[0].ids == together[source].ids
         assert alone[0].log_probs == pytest.approx(together[source].log_probs, abs=1e-4)
 
@@ -142,7 +152,11 @@ def _batch(tokenizer: Any, texts: list[str]) -> tuple[torch.Tensor, torch.Tensor
     return batch.input_ids, batch.attention_mask
 
 
-TEXTS = ["The old sailor painted the bridge.", "Nobody!", "Our president wants to buy an apple today."]
+TEXTS = [
+    "The old sailor painted the bridge.",
+    "Nobody!",
+    "Our president wants to buy an apple today.",
+]
 
 
 @pytest.mark.parametrize("name", MODEL_NAMES)
@@ -184,9 +198,7 @@ def test_stepper_select_reorders_everything(
         stepper.select(state, rows, same_sources=same_sources)
         stepper.step(tokens[1][rows], state)
         found = stepper.step(last, state)
-        decoder_ids = torch.stack(
-            [torch.full((3,), start), tokens[0], tokens[1]], dim=1
-        )[rows]
+        decoder_ids = torch.stack([torch.full((3,), start), tokens[0], tokens[1]], dim=1)[rows]
         decoder_ids = torch.cat([decoder_ids, last.unsqueeze(1)], dim=1)
         expected = model(
             input_ids=ids[rows], attention_mask=mask[rows], decoder_input_ids=decoder_ids
@@ -237,7 +249,9 @@ def test_search_agrees_with_generate(
             assert ours_alone_ended or hypothesis.score() >= sum(other) / len(other) - 1e-4
 
 
-def _log_probs(model: Any, ids: torch.Tensor, mask: torch.Tensor, target: tuple[int, ...]) -> list[float]:
+def _log_probs(
+    model: Any, ids: torch.Tensor, mask: torch.Tensor, target: tuple[int, ...]
+) -> list[float]:
     """Teacher-forced log-probabilities of a target."""
     decoder_ids = torch.tensor([[model.config.decoder_start_token_id, *target[:-1]]])
     with torch.inference_mode():

@@ -81,7 +81,7 @@ def encode(tokenizer, text):
     [
         ("e\u0301te\u0301", "été"),
         ("ﬁ ½", "ﬁ ½"),  # NFC, not NFKC
-        ("“Oui”, « non » et ‘peut-être’", "\"Oui\", \"non\" et 'peut-être'"),
+        ("“Oui”, « non » et ‘peut-être’", '"Oui", "non" et \'peut-être\''),
         ("l’eau l´eau l`eau", "l'eau l'eau l'eau"),
         ("Quoi ? Si\u202f! a\u00a0; b : 5 %", "Quoi? Si! a; b: 5%"),
         ("1939–1945 x − y non‑breaking", "1939-1945 x - y non-breaking"),
@@ -165,9 +165,7 @@ def test_parity_of_the_shipped_tokenizer(models_folder):
     assert shipped.convert_ids_to_tokens([0, 1, 7_999]) == ["</s>", "<unk>", "<pad>"]
     peer = sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model"))
     assert peer.get_piece_size() == 8_000
-    texts = json.loads(
-        (models_folder.parent / "seqviz" / "texts.json").read_text(encoding="utf-8")
-    )
+    texts = json.loads((models_folder.parent / "seqviz" / "texts.json").read_text(encoding="utf-8"))
     sentences = [
         stage[language]
         for passage in texts["passages"]
@@ -254,7 +252,11 @@ def test_training_does_not_depend_on_threads(sentence_pairs, tiny_tokenizer_fold
 
 def test_control_text_in_the_training_text_makes_no_control_piece(tmp_path):
     """Control tokens in nearly every training sentence still come apart into ordinary pieces."""
-    sentences = ["the a</s> dog <pad> runs<unk> x</s>", "b</s> and <pad>s", "le chat</s> et </s>"] * 100
+    sentences = [
+        "the a</s> dog <pad> runs<unk> x</s>",
+        "b</s> and <pad>s",
+        "le chat</s> et </s>",
+    ] * 100
     made = tokenizers.train(sentences, tmp_path / "tokenizer", vocabulary_size=130, num_threads=1)
     assert not set(encode(made, " ".join(sentences[:3]))) & {0, 1, 129}
 
@@ -276,7 +278,9 @@ def test_load_refuses_other_special_ids(tiny_tokenizer_folder, tmp_path):
     path = tmp_path / "other" / "tokenizer_config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps({**config, "pad_token": "<unk>"}), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"expected ids \(eos, unk, pad\) \(0, 1, 299\).*got \(0, 1, 1\)"):
+    with pytest.raises(
+        ValueError, match=r"expected ids \(eos, unk, pad\) \(0, 1, 299\).*got \(0, 1, 1\)"
+    ):
         tokenizers.load(tmp_path / "other")
 
 
@@ -289,7 +293,8 @@ def test_segment_by_hand(tiny_tokenizer):
     assert found.words == ("The", "中文", "bridge?")
     assert "".join(found.pieces) == "▁The▁中文▁bridge?"
     by_word = [
-        "".join(p for p, w in zip(found.pieces, found.word_of_piece) if w == word) for word in range(3)
+        "".join(p for p, w in zip(found.pieces, found.word_of_piece) if w == word)
+        for word in range(3)
     ]
     assert by_word == ["▁The", "▁中文", "▁bridge?"]
     start = found.pieces.index("中文")

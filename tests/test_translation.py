@@ -67,7 +67,11 @@ def test_attention_is_that_of_the_hypothesis_shown(
     """Weights gathered step by step through `generate`'s beam indices are the ones we return."""
     translator, model = translators[name], translators[name].model
     compared = 0
-    for text in ["Her brother will describe the broken window today.", "Nobody painted an apple?", "The bridge"]:
+    for text in [
+        "Her brother will describe the broken window today.",
+        "Nobody painted an apple?",
+        "The bridge",
+    ]:
         found = translator.translate(text, num_beams=beams)
         inputs = tiny_tokenizer(text, return_tensors="pt")
         generated = model.generate(
@@ -183,7 +187,9 @@ def test_half_an_emoji_is_replaced_and_said(translators: dict[str, Translator]) 
 def test_control_token_text_is_text(translators: dict[str, Translator]) -> None:
     found = translators["lstm-attention"].translate("The </s> bridge <pad> is <unk> green.")
     assert found.source_words == ("The", "</s>", "bridge", "<pad>", "is", "<unk>", "green.")
-    assert [i for i, w in enumerate(found.source_word_index) if w < 0] == [len(found.source_tokens) - 1]
+    assert [i for i, w in enumerate(found.source_word_index) if w < 0] == [
+        len(found.source_tokens) - 1
+    ]
 
 
 def test_chinese_gets_a_hint_not_a_refusal(translators: dict[str, Translator]) -> None:
@@ -209,7 +215,9 @@ def test_looks_english(text: str, expected: bool) -> None:
     assert looks_english(text) is expected
 
 
-def test_over_the_cap_is_translated_sentence_by_sentence(translators: dict[str, Translator]) -> None:
+def test_over_the_cap_is_translated_sentence_by_sentence(
+    translators: dict[str, Translator],
+) -> None:
     text = " ".join(["The teacher painted the green boat today."] * 20)  # 140 words
     found = translators["rnn"].translate(text)
     assert "split" in _kinds(found)
@@ -222,7 +230,9 @@ def test_over_the_cap_is_translated_sentence_by_sentence(translators: dict[str, 
         found.attention()
 
 
-def test_a_long_sentence_without_end_is_cut_between_words(translators: dict[str, Translator]) -> None:
+def test_a_long_sentence_without_end_is_cut_between_words(
+    translators: dict[str, Translator],
+) -> None:
     words = ["bridge", "apple", "letters"] * 100
     found = translators["rnn"].translate(" ".join(words))
     assert "split" in _kinds(found)
@@ -323,12 +333,18 @@ def test_load_what_was_saved(saved: Path, tiny_model: Any) -> None:
     expected = tiny_model("lstm-attention").half().float().state_dict()
     for key, value in translator.model.state_dict().items():
         torch.testing.assert_close(value, expected[key], rtol=0, atol=0)
-    assert translator.num_parameters == seqviz.architectures.num_parameters(tiny_model("lstm-attention"))
+    assert translator.num_parameters == seqviz.architectures.num_parameters(
+        tiny_model("lstm-attention")
+    )
     assert "10 target tokens" in repr(translator)
 
 
-def test_load_says_what_is_wrong(saved: Path, tmp_path: Path, tiny_model: Any, tiny_tokenizer: Any) -> None:
-    with pytest.raises(seqviz.ModelError, match="expected one of rnn, lstm, lstm-attention, transformer"):
+def test_load_says_what_is_wrong(
+    saved: Path, tmp_path: Path, tiny_model: Any, tiny_tokenizer: Any
+) -> None:
+    with pytest.raises(
+        seqviz.ModelError, match="expected one of rnn, lstm, lstm-attention, transformer"
+    ):
         seqviz.load("gpt")
 
     def broken(name: str) -> Path:
@@ -353,7 +369,9 @@ def test_load_says_what_is_wrong(saved: Path, tmp_path: Path, tiny_model: Any, t
         seqviz.load(folder)
 
     folder = broken("other")
-    save_model(tiny_model("lstm"), tiny_tokenizer, tmp_path / "lstm", {"model": "lstm", "dev_loss": 3.0})
+    save_model(
+        tiny_model("lstm"), tiny_tokenizer, tmp_path / "lstm", {"model": "lstm", "dev_loss": 3.0}
+    )
     shutil.copy(tmp_path / "lstm" / "model.safetensors", folder / "model.safetensors")
     with pytest.raises(seqviz.ModelError, match=r"not those of its config\.json"):
         seqviz.load(folder)

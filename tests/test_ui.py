@@ -165,11 +165,17 @@ def test_cache_is_bounded():
 def test_many_threads_get_their_own_answers(service, translators):
     texts = [f"The teacher painted the bridge {number}." for number in range(12)]
     alone = {
-        (name, text): translators[name].translate(text).text for name in ("rnn", "transformer") for text in texts
+        (name, text): translators[name].translate(text).text
+        for name in ("rnn", "transformer")
+        for text in texts
     }
     with ThreadPoolExecutor(8) as pool:
         found = dict(
-            zip(alone, pool.map(lambda key: service.translate(key[0], key[1]).text, alone), strict=True)
+            zip(
+                alone,
+                pool.map(lambda key: service.translate(key[0], key[1]).text, alone),
+                strict=True,
+            )
         )
     assert found == alone
 
@@ -193,7 +199,9 @@ def test_a_path_has_the_scores_of_its_stages(service):
 # Translate tab
 
 
-def last(service: Service, text: str | None, beams: int = 1, language: str = "en") -> tuple[str, str, str]:
+def last(
+    service: Service, text: str | None, beams: int = 1, language: str = "en"
+) -> tuple[str, str, str]:
     return list(translate.draw_cards(service, text, beams, language))[-1]
 
 
@@ -211,7 +219,9 @@ def test_unmeasured_is_said(service):
     for name in MODELS:
         (service.folder / name / "training.json").write_text("{}", encoding="utf-8")
     shown = last(service, "The boat.")[2]
-    assert shown.count("BLEU not measured") == 4 and shown.count("training budget not recorded") == 4
+    assert (
+        shown.count("BLEU not measured") == 4 and shown.count("training budget not recorded") == 4
+    )
     assert ui._weights("en", service) == ""
 
 
@@ -239,7 +249,9 @@ def test_chinese_gets_a_hint_in_chinese(service):
         assert shown.count('<footer class="small">') == 4
     message = last(service, "le chat et le chien ne sont pas dans la maison")[0]
     assert words("translate_language", "en") in message
-    assert translate.is_chinese("用 LSTM 翻译这句话") and not translate.is_chinese("The word 猫 means cat.")
+    assert translate.is_chinese("用 LSTM 翻译这句话") and not translate.is_chinese(
+        "The word 猫 means cat."
+    )
 
 
 def test_gloss_of_examples_on_the_chinese_page(service):
@@ -252,7 +264,10 @@ def test_gloss_of_examples_on_the_chinese_page(service):
 def test_paragraphs_are_kept_and_wrapped_lines_joined(service):
     text = "The boat\r\nis green.\n\n \n\n\tThe bridge\nis   old.\n"
     assert translate.paragraphs(text) == ["The boat is green.", "The bridge is   old."]
-    both = [Translation("lstm", "a", "un", target_words=("un",)), Translation("lstm", "b", "deux", target_words=("deux",))]
+    both = [
+        Translation("lstm", "a", "un", target_words=("un",)),
+        Translation("lstm", "b", "deux", target_words=("deux",)),
+    ]
     assert re.findall(r"<p><span[^>]*>(\w+)</span></p>", cards.target(both, "en")) == ["un", "deux"]
     found = service.translate_paragraphs("lstm", translate.paragraphs(text))
     assert [item.source for item in found] == translate.paragraphs(text)
@@ -260,10 +275,14 @@ def test_paragraphs_are_kept_and_wrapped_lines_joined(service):
 
 def test_silence_is_said():
     assert words("card_silent", "en") in cards.target([Translation("lstm", "a", "")], "en")
-    assert words("card_silent", "en") not in cards.target([Translation("lstm", "a", ""), Translation("lstm", "b", "x")], "en")
+    assert words("card_silent", "en") not in cards.target(
+        [Translation("lstm", "a", ""), Translation("lstm", "b", "x")], "en"
+    )
 
 
-@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "a<b && c>d", "${7*7}", "{{value}} &amp;"])
+@pytest.mark.parametrize(
+    "text", ["<script>alert(1)</script>", "a<b && c>d", "${7*7}", "{{value}} &amp;"]
+)
 def test_markup_is_text(service, text):
     for message, gloss, shown in translate.draw_cards(service, text, 1, "en"):
         for part in (message, gloss, shown):
@@ -365,7 +384,9 @@ def test_measured_curve(service):
 
 
 def test_curves_are_where_the_scores_are():
-    picture = curves.curves({"lstm": [(6, 0.0), (66, 40.0)]}, ticks=[6, 66], axis="<words>", alt='"&')
+    picture = curves.curves(
+        {"lstm": [(6, 0.0), (66, 40.0)]}, ticks=[6, 66], axis="<words>", alt='"&'
+    )
     assert "&lt;words&gt;" in picture and 'aria-label="&quot;&amp;"' in picture
     (low_x, low_y), (high_x, high_y) = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', picture)
     assert float(low_x) == pytest.approx(curves.x_of(6, 6, 66), abs=0.1)
@@ -379,7 +400,9 @@ def test_curves_are_where_the_scores_are():
 
 
 def request(query: str = "", languages: str = "") -> SimpleNamespace:
-    return SimpleNamespace(query_params={"lang": query} if query else {}, headers={"accept-language": languages})
+    return SimpleNamespace(
+        query_params={"lang": query} if query else {}, headers={"accept-language": languages}
+    )
 
 
 @pytest.mark.parametrize(
@@ -473,7 +496,11 @@ def test_length_endpoint(client, page_service):
     event, (answer,) = call(client, "length", ["late-train", 2])
     stage = page_service.passage("late-train")["stages"][1]
     assert event == "complete" and tuple(answer["models"]) == MODELS
-    assert (answer["words"], answer["english"], answer["reference"]) == (15, stage["english"], stage["french"])
+    assert (answer["words"], answer["english"], answer["reference"]) == (
+        15,
+        stage["english"],
+        stage["french"],
+    )
     scored = page_service.scored("rnn", "late-train", 1)
     assert answer["models"]["rnn"] == {
         "text": scored.translation.text,

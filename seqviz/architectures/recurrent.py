@@ -241,9 +241,13 @@ class RecurrentEncoder(RecurrentPreTrainedModel):
         lengths = mask.sum(dim=1)  # (B,)
         if not self.training:
             if bool((lengths == 0).any()):
-                raise ValueError("expected at least one real token in every source, got a row of padding")
+                raise ValueError(
+                    "expected at least one real token in every source, got a row of padding"
+                )
             if bool((mask[:, 1:] & ~mask[:, :-1]).any()):
-                raise ValueError("expected padding at the end, got a real token after padding; pad right")
+                raise ValueError(
+                    "expected padding at the end, got a real token after padding; pad right"
+                )
         if inputs_embeds is None:
             inputs_embeds = self.embed_tokens(input_ids) * self.embed_scale
         states = inputs_embeds  # (B, S, D)
@@ -449,7 +453,9 @@ class RecurrentForConditionalGeneration(RecurrentPreTrainedModel, GenerationMixi
                 output_hidden_states=bool(output_hidden_states),
             )
         if attention_mask is None:
-            raise ValueError("expected attention_mask beside encoder_outputs, got none; pass the source's")
+            raise ValueError(
+                "expected attention_mask beside encoder_outputs, got none; pass the source's"
+            )
         if decoder_input_ids is None:
             if labels is None:
                 raise ValueError("expected decoder_input_ids or labels, got neither")

@@ -156,7 +156,11 @@ class TransformerStepper:
                         ]
                     ).detach(),
                     qkv_bias=torch.cat(
-                        [attention.q_proj.bias * scale, attention.k_proj.bias, attention.v_proj.bias]
+                        [
+                            attention.q_proj.bias * scale,
+                            attention.k_proj.bias,
+                            attention.v_proj.bias,
+                        ]
                     ).detach(),
                     self_out=attention.out_proj,
                     self_norm=layer.self_attn_layer_norm,
@@ -223,9 +227,7 @@ class TransformerStepper:
         state.length = now + 1
         return self.model.lm_head(x) + self.model.final_logits_bias
 
-    def select(
-        self, state: _TransformerState, rows: Tensor, *, same_sources: bool = False
-    ) -> None:
+    def select(self, state: _TransformerState, rows: Tensor, *, same_sources: bool = False) -> None:
         used = state.length
         same_size = len(rows) == state.keys.shape[1]
         for name in ("keys", "values"):

@@ -180,7 +180,9 @@ def _weights(language: str, service: Service) -> str:
     found = [service.training(name) for name in MODELS]
     try:
         parameters = sum(training["num_parameters"] for training in found) / len(found)
-        budgets = sorted({cards.large_number(training["target_tokens"], language) for training in found})
+        budgets = sorted(
+            {cards.large_number(training["target_tokens"], language) for training in found}
+        )
         date = max(str(training["created"]) for training in found)[:10]
     except (KeyError, TypeError):
         return ""

@@ -80,30 +80,34 @@ class Choice:
 def tab(service: Service, language: gr.Radio) -> Tab:
     """Make the tab inside the current ``gr.Tab``."""
     lead = gr.HTML(_lead("en"))
-    with gr.Row(elem_classes="actions"):
-        text = gr.Textbox(
-            service.examples()[0]["english"],
-            label=words("attention_box", "en"),
-            placeholder=words("translate_placeholder", "en"),
-            lines=2,
-            max_lines=8,
-            elem_id="attention-source",
-            scale=1,
-            min_width=260,
-        )
-        button = gr.Button(
-            words("attention_button", "en"), variant="primary", min_width=120, elem_id="attention-show"
-        )
-    model = gr.Radio(
-        _model_choices("en"),
-        value=FIRST,
-        label=words("attention_model", "en"),
-        elem_id="attention-model",
-        container=False,
+    text = gr.Textbox(
+        service.examples()[0]["english"],
+        label=words("attention_box", "en"),
+        placeholder=words("translate_placeholder", "en"),
+        lines=2,
+        max_lines=8,
+        elem_id="attention-source",
     )
+    with gr.Row(elem_classes="actions"):
+        button = gr.Button(
+            words("attention_button", "en"),
+            variant="primary",
+            min_width=140,
+            elem_id="attention-show",
+        )
+        model = gr.Radio(
+            _model_choices("en"),
+            value=FIRST,
+            label=words("attention_model", "en"),
+            elem_id="attention-model",
+            container=False,
+        )
     part = gr.Radio([], label=words("attention_part", "en"), visible=False, container=False)
     message = gr.HTML(elem_id="attention-message")
-    picture = gr.HTML(_waiting(service, FIRST, "en"), elem_id="attention-map")
+    # Gradio's own style of buttons and images would spoil the maps.
+    picture = gr.HTML(
+        _waiting(service, FIRST, "en"), elem_id="attention-map", apply_default_css=False
+    )
     caution = gr.HTML(_caution("en"))
     with (
         gr.Accordion(words("attention_more", "en"), open=False, elem_id="attention-more") as more,
@@ -111,7 +115,10 @@ def tab(service: Service, language: gr.Radio) -> Tab:
     ):
         with gr.Column(min_width=280):
             kind = gr.Radio(
-                _kind_choices("en"), value="cross", label=words("attention_kind", "en"), elem_id="attention-kind"
+                _kind_choices("en"),
+                value="cross",
+                label=words("attention_kind", "en"),
+                elem_id="attention-kind",
             )
             layer = gr.Radio(
                 _number_choices(1, "en"),
@@ -125,7 +132,9 @@ def tab(service: Service, language: gr.Radio) -> Tab:
                 label=words("attention_head", "en"),
                 elem_id="attention-head",
             )
-            heads = gr.HTML(elem_id="attention-heads", js_on_load=_HEADS_JS)
+            heads = gr.HTML(
+                elem_id="attention-heads", js_on_load=_HEADS_JS, apply_default_css=False
+            )
         with gr.Column(min_width=280):
             second = gr.Radio(
                 _second_choices("en"),
@@ -134,7 +143,10 @@ def tab(service: Service, language: gr.Radio) -> Tab:
                 elem_id="attention-second",
             )
             unit = gr.Radio(
-                _unit_choices("en"), value="words", label=words("attention_unit", "en"), elem_id="attention-unit"
+                _unit_choices("en"),
+                value="words",
+                label=words("attention_unit", "en"),
+                elem_id="attention-unit",
             )
             specials = gr.Radio(
                 _special_choices("en"),
@@ -143,12 +155,20 @@ def tab(service: Service, language: gr.Radio) -> Tab:
                 elem_id="attention-specials",
             )
             scale = gr.Radio(
-                _scale_choices("en"), value=1.0, label=words("attention_scale", "en"), elem_id="attention-scale"
+                _scale_choices("en"),
+                value=1.0,
+                label=words("attention_scale", "en"),
+                elem_id="attention-scale",
             )
             beams = gr.Radio(
-                _beam_choices("en"), value=1, label=words("attention_beams", "en"), elem_id="attention-beams"
+                _beam_choices("en"),
+                value=1,
+                label=words("attention_beams", "en"),
+                elem_id="attention-beams",
             )
-    with gr.Accordion(words("attention_download", "en"), open=False, elem_id="attention-download") as download:
+    with gr.Accordion(
+        words("attention_download", "en"), open=False, elem_id="attention-download"
+    ) as download:
         about = gr.HTML(_about_download("en"))
         with gr.Row(elem_classes="actions"):
             buttons = {
@@ -159,7 +179,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
 
     # A gr.Radio has no value None among its choices, so the mean is "".
     inputs = [text, model, second, kind, layer, head, unit, specials, beams, scale, part, language]
-    outputs = [message, picture, heads, kind, layer, head, part]
+    outputs = [message, picture, caution, heads, kind, layer, head, part]
 
     def draw(*values: Any) -> Iterator[list[Any]]:
         yield from _draw(service, _choice(*values[:-1]), values[-1])
@@ -218,12 +238,12 @@ def tab(service: Service, language: gr.Radio) -> Tab:
         return [
             _lead(chosen),
             gr.Textbox(
-                label=words("attention_box", chosen), placeholder=words("translate_placeholder", chosen)
+                label=words("attention_box", chosen),
+                placeholder=words("translate_placeholder", chosen),
             ),
             gr.Button(words("attention_button", chosen)),
             gr.Radio(_model_choices(chosen), label=words("attention_model", chosen)),
             gr.Radio(label=words("attention_part", chosen)),
-            _caution(chosen),
             gr.Accordion(label=words("attention_more", chosen)),
             gr.Radio(label=words("attention_kind", chosen)),
             gr.Radio(label=words("attention_layer", chosen)),
@@ -237,7 +257,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
             _about_download(chosen),
         ]
 
-    components = [lead, text, button, model, part, caution, more, kind, layer, head]
+    components = [lead, text, button, model, part, more, kind, layer, head]
     components += [second, unit, specials, scale, beams, download, about]
     return Tab(components=components, texts=texts, show=[event])
 
@@ -287,8 +307,8 @@ def _clicked_head(event: gr.EventData) -> tuple[Any, Any]:
 
 
 def _draw(service: Service, choice: Choice, language: str) -> Iterator[list[Any]]:
-    """Message, picture, small pictures, and the choices that fit the model."""
-    leave = [gr.skip()] * 5
+    """Message, picture, what to beware of, small pictures, and the choices that fit the model."""
+    leave = [gr.skip()] * 6
     if problem := too_long(choice.text, language):
         yield [cards.problem(problem), "", *leave]
         return
@@ -334,12 +354,11 @@ def _draw(service: Service, choice: Choice, language: str) -> Iterator[list[Any]
                 choice = replace(choice, kind=map_.kind, layer=layer, head=head)
     body = heatmap.render_pair(figures) if len(figures) > 1 else "".join(figures)
     # The same note of two models is said once.
-    yield ["".join(dict.fromkeys(said)), body, *_options(choice, shown, parts, language)]
+    caution = _caution(language, vector=choice.model in FIXED)
+    yield ["".join(dict.fromkeys(said)), body, caution, *_options(choice, shown, parts, language)]
 
 
-def _options(
-    choice: Choice, shown: AttentionMap | None, parts: int, language: str
-) -> list[Any]:
+def _options(choice: Choice, shown: AttentionMap | None, parts: int, language: str) -> list[Any]:
     """Updates of the small pictures, kind, layer, head and part."""
     several = shown is not None and shown.num_layers * shown.num_heads > 1
     layers, heads = (shown.num_layers, shown.num_heads) if shown is not None else (1, 1)
@@ -352,7 +371,8 @@ def _options(
     elif shown is not None:
         small = f'<div class="small">{escape(words("attention_heads_none", language))}</div>'
     part_choices = [
-        (words("attention_part_number", language, number=i + 1, total=parts), i) for i in range(parts)
+        (words("attention_part_number", language, number=i + 1, total=parts), i)
+        for i in range(parts)
     ]
     return [
         small,
@@ -502,14 +522,22 @@ def _vector_file(
         table.writerows([i, f"{value:.7f}"] for i, value in enumerate(vector.tolist(), 1))
         return out.getvalue().encode("utf-8-sig")
     if format == "json":
-        about = {"sentence": translation.source, "translation": translation.text, "model": choice.model}
+        about = {
+            "sentence": translation.source,
+            "translation": translation.text,
+            "model": choice.model,
+        }
         return _json(about | {"vector": vector.tolist()})
     if format == "html":
         figure = _vector_figure(service, choice.model, translation, language)
-        return heatmap.page(figure, language=language, title=translation.source).encode()
+        caution = words("attention_caution_vector", language)
+        page = heatmap.page(figure, language=language, title=translation.source, caution=caution)
+        return page.encode()
     from seqviz import plotting
 
-    return _picture(plotting.vector(vector, model=choice.model, language=language), language, format)
+    return _picture(
+        plotting.vector(vector, model=choice.model, language=language), language, format
+    )
 
 
 def _picture(figure: Any, language: str, format: str) -> bytes:
@@ -540,7 +568,9 @@ def _attention_for_api(
     if model not in MODELS:
         raise gr.Error(f"expected model to be one of {', '.join(MODELS)}; got {model!r:.40}")
     if isinstance(beams, bool) or not isinstance(beams, int) or not 1 <= beams <= MAX_BEAMS:
-        raise gr.Error(f"expected beams to be a whole number from 1 to {MAX_BEAMS}, got {beams!r:.40}")
+        raise gr.Error(
+            f"expected beams to be a whole number from 1 to {MAX_BEAMS}, got {beams!r:.40}"
+        )
     for name, number in (("layer", layer), ("head", head)):
         if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
             raise gr.Error(f"expected {name} to be a whole number or none, got {number!r:.40}")
@@ -571,8 +601,9 @@ def _lead(language: str) -> str:
     return f'<p class="lead">{escape(words("attention_lead", language))}</p>'
 
 
-def _caution(language: str) -> str:
-    return f'<p class="small">{escape(words("attention_caution", language))}</p>'
+def _caution(language: str, vector: bool = False) -> str:
+    said = words("attention_caution_vector" if vector else "attention_caution", language)
+    return f'<p class="small">{escape(said)}</p>'
 
 
 def _about_download(language: str) -> str:

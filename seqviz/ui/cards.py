@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def title(model: str, language: str) -> str:
-    """"2015 · LSTM + attention", plain text."""
+    """ "2015 · LSTM + attention", plain text."""
     return f"{MODEL_STYLES[model].year} · {words(f'model_{model}', language)}"
 
 
@@ -32,9 +32,7 @@ def card(model: str, language: str, body: str, *, footer: str = "", busy: bool =
         f"{escape(words(f'model_{model}', language))}</h2>"
         f"{drawing(model, language)}"
         f'<p class="how">{escape(words(f"how_{model}", language))}</p></header>'
-        f"{body}"
-        + (f'<footer class="small">{footer}</footer>' if footer else "")
-        + "</section>"
+        f"{body}" + (f'<footer class="small">{footer}</footer>' if footer else "") + "</section>"
     )
 
 
@@ -170,7 +168,12 @@ def speed(translations: Sequence[Translation], language: str) -> str:
         return ""
     digits = 2 if seconds < 10 else 1
     return escape(
-        words("card_speed", language, seconds=f"{seconds:.{digits}f}", speed=f"{tokens / seconds:,.0f}")
+        words(
+            "card_speed",
+            language,
+            seconds=f"{seconds:.{digits}f}",
+            speed=f"{tokens / seconds:,.0f}",
+        )
     )
 
 
@@ -184,7 +187,9 @@ def drawing(model: str, language: str) -> str:
     top, middle, bottom = 10.0, 35.0, 60.0
     lines, dots = [], []
 
-    def line(x1: float, y1: float, x2: float, y2: float, strength: float, width: float = 1.4) -> None:
+    def line(
+        x1: float, y1: float, x2: float, y2: float, strength: float, width: float = 1.4
+    ) -> None:
         lines.append(
             f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" '
             f'stroke-opacity="{strength:g}" stroke-width="{width:g}"/>'

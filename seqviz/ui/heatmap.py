@@ -214,7 +214,7 @@ def render_vector(
         f'data-say-nothing="{say("point_number", size=size)}" data-say-number="{say("number", size=size)}">'
         f'<figcaption class="sv-title">{escape(style_of(model).label)}'
         f"<span>{say('no_attention')}</span></figcaption>"
-        f'<div class="sv-top"></div><div class="sv-words"{_ENGLISH}>{flow(source)}</div>'
+        f'<div class="sv-words"{_ENGLISH}>{flow(source)}</div>'
         '<svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">'
         '<polygon points="2,1 98,1 82,10 18,10"/></svg>'
         f'<div class="sv-strip" tabindex="0" role="application" aria-label="{say("label_vector", size=size)}" '
@@ -247,11 +247,16 @@ def standalone(
     return page(figure, language=language, title=title)
 
 
-def page(figures: str, *, language: str = "en", title: str = "") -> str:
-    """A whole page around what the functions above return."""
+def page(figures: str, *, language: str = "en", title: str = "", caution: str = "") -> str:
+    """A whole page around what the functions above return.
+
+    Args:
+        title: in the head and above the figures.
+        caution: the line below them; empty for what attention is not.
+    """
     name = escape(visible(title)) if title else ""
     heading = f"<h1>{name}</h1>" if name else ""
-    caution = escape(words("attention_caution", language))
+    caution = escape(caution or words("attention_caution", language))
     return (
         f'<!DOCTYPE html>\n<html lang="{"zh-CN" if language == "zh" else "en"}">\n<head>\n'
         '<meta charset="utf-8"/>\n<meta name="viewport" content="width=device-width, initial-scale=1"/>\n'

@@ -164,7 +164,10 @@ def answer(service: Service, passage_id: Any, stage: Any) -> dict[str, Any]:
         raise gr.Error(error.args[0], print_exception=False) from error
     count = len(passage["stages"])
     if isinstance(stage, bool) or not isinstance(stage, int) or not 1 <= stage <= count:
-        raise gr.Error(f"expected stage to be a whole number from 1 to {count}, got {stage!r:.40}", print_exception=False)
+        raise gr.Error(
+            f"expected stage to be a whole number from 1 to {count}, got {stage!r:.40}",
+            print_exception=False,
+        )
     texts = passage["stages"][stage - 1]
     answers = {}
     for name in MODELS:
@@ -232,7 +235,7 @@ def _stops(passage: dict[str, Any], index: int, language: str) -> str:
     said = words("length_words", language, number=counts[index])
     at = curves.x_of(counts[index], counts[0], counts[-1])
     return (
-        f'<style>#plot {{ --at: {at:.1f}px }}</style>'
+        f"<style>#plot {{ --at: {at:.1f}px }}</style>"
         f'<div class="stops" data-said="{escape(said)}" aria-hidden="true">{marks}</div>'
     )
 
@@ -240,12 +243,16 @@ def _stops(passage: dict[str, Any], index: int, language: str) -> str:
 def _stage_card(name: str, language: str, scored: Scored | None, body: str = "") -> str:
     scores, bar = "", ""
     if scored:
-        body = cards.target([scored.translation], language) + cards.notes([scored.translation], language)
+        body = cards.target([scored.translation], language) + cards.notes(
+            [scored.translation], language
+        )
         scores = " · ".join(
             f"{escape(words(f'length_{metric}', language))} <b>{value:.0f}</b>"
             for metric, value in (("chrf", scored.chrf), ("bleu", scored.bleu))
         )
-        bar = f'<span class="bar" aria-hidden="true"><i style="width:{scored.chrf:.0f}%"></i></span>'
+        bar = (
+            f'<span class="bar" aria-hidden="true"><i style="width:{scored.chrf:.0f}%"></i></span>'
+        )
     return (
         f'<section class="card stage" data-model="{name}"{"" if body else " aria-busy=true"}>'
         f"<header><h2>{curves.key(name)}{escape(words(f'model_{name}', language))}</h2>"
@@ -342,7 +349,9 @@ def _measured(service: Service, language: str) -> str:
         buckets = {name: report["models"][name]["natural"]["buckets"] for name in MODELS}
         first = buckets[MODELS[0]]
         points = {
-            name: [((bucket["low"] + bucket["high"]) / 2, float(bucket["bleu"])) for bucket in found]
+            name: [
+                ((bucket["low"] + bucket["high"]) / 2, float(bucket["bleu"])) for bucket in found
+            ]
             for name, found in buckets.items()
         }
         bands = {

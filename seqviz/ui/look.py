@@ -25,7 +25,15 @@ def language_script() -> str:
     return f"(chosen) => window.seqviz.language(chosen, {titles}[chosen])"
 
 
-_SANS = ["system-ui", "-apple-system", "Segoe UI", "Roboto", "PingFang SC", "Microsoft YaHei", "sans-serif"]
+_SANS = [
+    "system-ui",
+    "-apple-system",
+    "Segoe UI",
+    "Roboto",
+    "PingFang SC",
+    "Microsoft YaHei",
+    "sans-serif",
+]
 
 
 def theme() -> gr.themes.Base:

@@ -81,7 +81,7 @@ class Service:
                 from seqviz import translation
 
                 self._translators[name] = translation.load(self.folder / name)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the page shows what it says
+            except Exception as error:
                 self._errors[name] = str(error) or type(error).__name__
             self._loaded[name].set()
 

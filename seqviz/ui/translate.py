@@ -72,7 +72,9 @@ def tab(service: Service, language: gr.Radio, tabs: gr.Tabs) -> Tab:
     }
     gr.on([button.click, text.submit, beams.input], **event)
     for example, example_button in zip(examples, example_buttons, strict=True):
-        example_button.click(_constant(example["english"]), outputs=text, **QUICK_EVENT).then(**event)
+        example_button.click(_constant(example["english"]), outputs=text, **QUICK_EVENT).then(
+            **event
+        )
     longer.click(_to_length, outputs=tabs, **QUICK_EVENT)
 
     def translate(text: str, beams: int = 1) -> dict[str, dict[str, Any]]:
@@ -92,7 +94,8 @@ def tab(service: Service, language: gr.Radio, tabs: gr.Tabs) -> Tab:
         return [
             _lead(chosen),
             gr.Textbox(
-                label=words("translate_box", chosen), placeholder=words("translate_placeholder", chosen)
+                label=words("translate_box", chosen),
+                placeholder=words("translate_placeholder", chosen),
             ),
             gr.Button(words("translate_button", chosen)),
             gr.Radio(_beam_choices(chosen), label=words("translate_beams", chosen)),
@@ -173,7 +176,10 @@ def answer(service: Service, text: Any, beams: Any) -> dict[str, dict[str, Any]]
     if not isinstance(text, str):
         raise gr.Error(f"expected text, got {type(text).__name__}", print_exception=False)
     if isinstance(beams, bool) or not isinstance(beams, int) or not 1 <= beams <= MAX_BEAMS:
-        raise gr.Error(f"expected beams to be a whole number from 1 to {MAX_BEAMS}, got {beams!r:.40}", print_exception=False)
+        raise gr.Error(
+            f"expected beams to be a whole number from 1 to {MAX_BEAMS}, got {beams!r:.40}",
+            print_exception=False,
+        )
     if problem := too_long(text, "en"):
         raise gr.Error(problem, print_exception=False)
     texts = paragraphs(text)

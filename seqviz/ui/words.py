@@ -139,6 +139,8 @@ WORDS: dict[str, dict[str, str]] = {
         "without a network.",
         "attention_caution": "Attention says which states were mixed in at a step. It does not say why a word was "
         "chosen, and the word looked at need not be the word translated.",
+        "attention_caution_vector": "The encoder has read the whole sentence; the decoder writes every word from these numbers "
+        "alone. What each of them holds cannot be read off.",
         "attention_point": "Point at a cell or a word, tap it, or use the arrow keys.",
         "attention_cell_cross": "Writing {target}, it looks at {source} with weight {weight}",
         "attention_cell_encoder": "{target} looks at {source} with weight {weight}",
@@ -300,6 +302,7 @@ WORDS: dict[str, dict[str, str]] = {
         "attention_download": "下载",
         "attention_download_about": "屏幕上的这张图：图片、数字，或离线也能交互的网页。",
         "attention_caution": "注意力只说明这一步混入了哪些状态：它不解释为什么选这个词，被看的词也未必就是被翻译的词。",
+        "attention_caution_vector": "编码器读完了整句话，解码器写每个词都只能靠这些数；单看其中一个，看不出它记住了什么。",
         "attention_point": "指向一格或一个词，点一下，或用方向键。",
         "attention_cell_cross": "写 {target} 时看 {source}，权重 {weight}",
         "attention_cell_encoder": "{target} 看 {source}，权重 {weight}",

@@ -1,0 +1,825 @@
+"""The training loop: schedule, exact resume, saved states, what a finished model holds."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import signal
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+from seqviz import corpus, training
+from seqviz.architectures import build, num_parameters
+from seqviz.training import Recipe, TrainingError, rate_factor
+
+CONFIG = {"d_model": 16, "width": 16, "vector_size": 8, "attention_size": 8, "num_layers": 1}
+TRANSFORMER = {
+    "d_model": 16,
+    "encoder_layers": 1,
+    "decoder_layers": 1,
+    "encoder_ffn_dim": 16,
+    "decoder_ffn_dim": 16,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+}
+RECIPE = Recipe(batch_tokens=250, warmup_tokens=1_000)
+BUDGET = 7_500
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("training")
+
+
+@pytest.fixture(scope="module")
+def sources(folder, sentence_pairs, tiny_tokenizer):
+    """Two small corpora, the second one gone through twice an epoch."""
+    encoded = []
+    for name, pairs in (("one", sentence_pairs[:80]), ("two", sentence_pairs[80:100])):
+        path = folder / f"{name}.tsv"
+        lines = [f"{name}{i // 20}\t{en}\t{fr}\n" for i, (en, fr) in enumerate(pairs)]
+        path.write_text("".join(lines), encoding="utf-8")
+        encoded.append(corpus.encode_corpus(path, tiny_tokenizer, folder / "encoded"))
+    return [corpus.Source(encoded[0]), corpus.Source(encoded[1], 2)]
+
+
+@pytest.fixture(scope="module")
+def dev(folder, sentence_pairs, tiny_tokenizer):
+    path = folder / "dev.tsv"
+    path.write_text("".join(f"d\t{en}\t{fr}\n" for en, fr in sentence_pairs[100:]), encoding="utf-8")
+    return corpus.encode_corpus(path, tiny_tokenizer, folder / "encoded")
+
+
+@pytest.fixture(autouse=True)
+def no_cuda(monkeypatch):
+    """The same numbers on every machine: these tests are about the loop, not about bf16."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+
+
+class Trace:
+    """What happened at every step of all calls: tokens, losses, batches, rates."""
+
+    def __init__(self):
+        self.steps: list[tuple[int, int, float]] = []
+        self.batches: list[tuple[bytes, bytes]] = []
+        self.examples = 0
+        self.factors: list[float] = []
+
+
+@pytest.fixture()
+def run(sources, tiny_tokenizer, tmp_path, monkeypatch):
+    """``run(trace, …)`` calls `train` with small settings, in ``tmp_path / "run"``, and traces it."""
+    real_loss, real_factor = training.summed_loss, training.rate_factor
+
+    def call(trace, *, stop_at=None, on_step=None, name="lstm-attention", data=None, **arguments):
+        counting = True
+
+        def loss(model, batch, device):
+            if model.training and counting:
+                trace.batches.append((batch.input_ids.tobytes(), batch.labels.tobytes()))
+                trace.examples += int((batch.labels != -100).any(1).sum())
+            return real_loss(model, batch, device)
+
+        def factor(*args):
+            trace.factors.append(real_factor(*args))
+            return trace.factors[-1]
+
+        def step(position, value):
+            trace.steps.append((position.step, position.tokens, value))
+            if position.step == stop_at:
+                os.kill(os.getpid(), signal.SIGTERM)
+            if on_step:
+                on_step(position, value)
+
+        defaults = {
+            "recipe": RECIPE,
+            "config": TRANSFORMER if name == "transformer" else CONFIG,
+            "run_folder": tmp_path / "run",
+            "out": tmp_path / "models" / name,
+        }
+        with monkeypatch.context() as patch:
+            patch.setattr(training, "summed_loss", loss)
+            patch.setattr(training, "rate_factor", factor)
+            return training.train(
+                name, data or sources, tiny_tokenizer, **{**defaults, **arguments}, on_step=step
+            )
+
+    return call
+
+
+def newest(folder: Path) -> Path:
+    return sorted(folder.glob("checkpoint-*"))[-1]
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    """Weights in the newest saved state."""
+    return load_file(newest(folder) / "model.safetensors")
+
+
+def assert_equal_weights(one: dict[str, torch.Tensor], two: dict[str, torch.Tensor]) -> None:
+    assert set(one) == set(two)
+    for key, value in one.items():
+        assert torch.equal(value, two[key]), key
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(sources, tiny_tokenizer, folder):
+    """A whole run to BUDGET without a stop: (trace of losses, final weights)."""
+    steps = []
+    training.train(
+        "lstm-attention",
+        sources,
+        tiny_tokenizer,
+        folder / "whole",
+        folder / "whole-model",
+        recipe=RECIPE,
+        config=CONFIG,
+        tokens=BUDGET,
+        on_step=lambda position, loss: steps.append((position.step, position.tokens, loss)),
+    )
+    return steps, weights(folder / "whole" / f"cooldown-{BUDGET}")
+
+
+def steps_of_an_epoch(sources, number=0):
+    epoch = corpus.plan_epoch(sources, seed=RECIPE.seed, epoch=number)
+    return len(
+        corpus.plan_batches(
+            epoch, batch_tokens=RECIPE.batch_tokens, seed=RECIPE.seed, number=number
+        )
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Schedule
+
+
+def test_rate_factor_by_hand():
+    recipe = Recipe(batch_tokens=100, warmup_tokens=1_000, cooldown=0.2)
+    expected = {0: 0.1, 100: 0.2, 450: 0.55, 900: 1.0, 5_000: 1.0, 8_000: 1.0, 8_500: 0.75, 9_900: 0.05}
+    for tokens, factor in expected.items():
+        assert rate_factor(tokens, recipe, 10_000) == pytest.approx(factor)
+    assert rate_factor(10_000, recipe, 10_000) == rate_factor(11_000, recipe, 10_000) == 1e-3
+
+
+def test_rate_factor_without_end_or_warmup():
+    recipe = Recipe(batch_tokens=100, warmup_tokens=0)
+    assert {rate_factor(tokens, recipe, 0) for tokens in (0, 100, 10**9)} == {1.0}
+
+
+def test_rate_factor_warms_up_anew_from_weights():
+    recipe = Recipe(batch_tokens=100, warmup_tokens=1_000)
+    assert rate_factor(5_000, recipe, 0, warmup_from=5_000) == pytest.approx(0.1)
+    assert rate_factor(6_000, recipe, 0, warmup_from=5_000) == 1.0
+
+
+# ---------------------------------------------------------------------------------------------
+# A finished model
+
+
+@pytest.fixture(scope="module")
+def finished(sources, dev, tiny_tokenizer, folder):
+    """A Transformer trained to the end with a dev corpus: (result, model folder, run folder)."""
+    result = training.train(
+        "transformer",
+        sources,
+        tiny_tokenizer,
+        folder / "finished-run",
+        folder / "finished" / "transformer",
+        recipe=RECIPE,
+        config=TRANSFORMER,
+        tokens=BUDGET,
+        dev=dev,
+        dev_sample=20,
+        dev_every_tokens=2_000,
+    )
+    return result, folder / "finished" / "transformer", folder / "finished-run"
+
+
+def test_folder_of_a_finished_model(finished, tiny_tokenizer):
+    result, model_folder, run_folder = finished
+    assert result.finished
+    names = {path.name for path in model_folder.iterdir()}
+    assert names == {
+        "config.json",
+        "generation_config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "training.json",
+    }
+    # Nothing is left beside it, and all of it can be read by everybody.
+    assert [path.name for path in model_folder.parent.iterdir()] == ["transformer"]
+    assert all(path.stat().st_mode & 0o777 == 0o644 for path in model_folder.iterdir())
+    assert model_folder.stat().st_mode & 0o777 == 0o755
+
+    model = AutoModelForSeq2SeqLM.from_pretrained(model_folder, dtype=torch.float32)
+    stored = load_file(model_folder / "model.safetensors")
+    assert all(tensor.dtype == torch.float16 for tensor in stored.values())
+    trained = weights(run_folder / f"cooldown-{BUDGET}")
+    for key, value in stored.items():
+        assert torch.equal(value, trained[key].half()), key
+    tokenizer = AutoTokenizer.from_pretrained(model_folder)
+    inputs = tokenizer(["The bridge.", "Nobody painted the green boat."], return_tensors="pt", padding=True)
+    assert inputs.input_ids[1].tolist() == tiny_tokenizer("Nobody painted the green boat.").input_ids
+    assert model.generate(**inputs, max_length=10).shape[0] == 2
+    assert model.generation_config.max_length == 201
+
+
+def test_training_json(finished, sources, dev):
+    result, model_folder, _ = finished
+    text = (model_folder / "training.json").read_text(encoding="utf-8")
+
+    def refuse(constant):
+        raise AssertionError(f"{constant} is not JSON")
+
+    report = json.loads(text, parse_constant=refuse)
+    assert report == result.report
+    assert report["model"] == "transformer"
+    assert report["target_tokens"] == result.position.tokens >= report["budget"] == BUDGET
+    assert report["target_tokens"] < BUDGET + 2 * RECIPE.batch_tokens
+    assert report["steps"] == result.position.step
+    assert report["seconds"] > 0
+    assert report["hardware"].startswith("CPU ")
+    assert report["started_from"] is None
+    assert report["recipe"]["batch_tokens"] == 250
+    assert report["num_parameters"] == num_parameters(build("transformer", 300, **TRANSFORMER))
+    assert [(d["name"], d["repeat"], d["sha256"]) for d in report["data"]] == [
+        (s.corpus.information["name"], s.repeat, s.corpus.information["sha256"]) for s in sources
+    ]
+    assert [d["pairs"] for d in report["data"]] == [80, 20]
+    assert report["dev_data"]["sha256"] == dev.information["sha256"]
+    assert {"python", "torch", "transformers", "tokenizers", "seqviz"} <= set(report["versions"])
+    tokens = [point[0] for point in report["losses"]["dev"]]
+    assert len(tokens) == 4 and tokens == sorted(set(tokens)) and tokens[-1] == report["target_tokens"]
+    assert report["losses"]["dev"][-1][1] == report["dev_loss"] < report["losses"]["dev"][0][1]
+    assert report["dev_loss"] < math.log(300)
+    assert len(report["losses"]["train"]) == report["steps"] // 20
+
+
+def test_dev_loss_is_the_mean_over_tokens(finished, dev):
+    """By hand, one sentence at a time, on the sentences at even distances."""
+    _, model_folder, _ = finished
+    model = AutoModelForSeq2SeqLM.from_pretrained(model_folder, dtype=torch.float32)
+    chosen = sorted({int(x) for x in np.linspace(0, 49, 7)})
+    total = tokens = 0
+    for index in chosen:
+        source, target = (side.astype(int).tolist() for side in dev.ids(index))
+        labels = torch.tensor([[*target, 0]])
+        ids = torch.tensor([[*source, 0]])
+        with torch.no_grad():
+            loss = model(input_ids=ids, attention_mask=torch.ones_like(ids), labels=labels).loss
+        total += loss.item() * labels.numel()
+        tokens += labels.numel()
+    model.train()
+    got = training.mean_loss(model, dev, torch.device("cpu"), sample=7, batch_tokens=40)
+    assert got == pytest.approx(total / tokens, rel=1e-5)
+    assert model.training  # as it was found
+
+
+def test_no_dev_corpus(run, tmp_path):
+    """Without one there is no dev loss anywhere, and no NaN in a JSON file."""
+    result = run(Trace(), tokens=1_000)
+    report = json.loads((tmp_path / "models/lstm-attention/training.json").read_text())
+    assert report == result.report
+    assert report["dev_loss"] is None and report["dev_data"] is None
+    assert report["losses"]["dev"] == []
+    assert "NaN" not in (tmp_path / "models/lstm-attention/training.json").read_text()
+
+
+def test_histogram_counts_the_examples_seen(run):
+    trace = Trace()
+    result = run(trace, tokens=6_000)
+    histogram = result.report["length_histogram"]
+    assert len(histogram) == 101
+    assert sum(histogram) == trace.examples > 140  # into the second epoch
+    assert sum(words * count for words, count in enumerate(histogram)) > 0
+
+
+def test_failed_saving_keeps_the_model_before(finished, tmp_path, tiny_tokenizer):
+    _, model_folder, _ = finished
+    out = tmp_path / "models" / "transformer"
+    shutil.copytree(model_folder, out)
+    (out / "old").touch()
+    model = build("transformer", 300, **TRANSFORMER)
+
+    class Full:
+        def save_pretrained(self, folder):
+            raise OSError("no space left on device")
+
+    with pytest.raises(OSError, match="no space left"):
+        training.save_model(model, Full(), out, {})
+    assert (out / "old").exists() and [p.name for p in out.parent.iterdir()] == ["transformer"]
+    training.save_model(model, tiny_tokenizer, out, {"new": True})
+    assert json.loads((out / "training.json").read_text()) == {"new": True}
+    assert not (out / "old").exists() and [p.name for p in out.parent.iterdir()] == ["transformer"]
+
+
+@pytest.mark.parametrize("name", ["rnn", "lstm"])
+def test_other_models_train(run, tmp_path, name):
+    trace = Trace()
+    assert run(trace, name=name, tokens=3_000).finished
+    assert trace.steps[-1][2] < trace.steps[0][2]
+    AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "models" / name)
+
+
+# ---------------------------------------------------------------------------------------------
+# Stopping and going on
+
+
+@pytest.mark.parametrize("stops", [[5], [21], [3, 4, 22, 29]])
+def test_resumed_is_uninterrupted(run, tmp_path, uninterrupted, sources, stops):
+    """Stopped by SIGTERM within the first epoch, the second, and in the cool-down."""
+    steps, final = uninterrupted
+    first = steps_of_an_epoch(sources)
+    assert 5 < first < 21 < first + steps_of_an_epoch(sources, 1)  # where the stops fall
+    trace = Trace()
+    for stop in stops:
+        result = run(trace, tokens=BUDGET, stop_at=stop)
+        assert not result.finished and result.position.step == stop
+        assert not (tmp_path / "models").exists()
+    assert run(trace, tokens=BUDGET).finished
+    assert trace.steps == steps
+    assert_equal_weights(weights(tmp_path / "run" / f"cooldown-{BUDGET}"), final)
+
+
+def test_resumed_has_the_same_examples_and_random_numbers(run, tmp_path):
+    """With dropout, the state of the random generator counts as well."""
+    arguments = {"name": "transformer", "config": {**TRANSFORMER, "dropout": 0.3}, "tokens": 5_500}
+    whole, parts = Trace(), Trace()
+    run(whole, run_folder=tmp_path / "whole", **arguments)
+    for stop in (4, 19):
+        run(parts, stop_at=stop, **arguments)
+    run(parts, **arguments)
+    assert parts.batches == whole.batches
+    assert parts.steps == whole.steps
+    assert parts.factors == whole.factors
+    assert_equal_weights(
+        weights(tmp_path / "run/cooldown-5500"), weights(tmp_path / "whole/cooldown-5500")
+    )
+
+
+class Clock:
+    """Time that passes only where the test says so."""
+
+    def __init__(self, monkeypatch, seconds_a_step):
+        self.now, self.seconds_a_step = 100.0, seconds_a_step
+        monkeypatch.setattr(training, "time", SimpleNamespace(monotonic=lambda: self.now))
+
+    def step(self, position, loss):
+        self.now += self.seconds_a_step
+
+
+def test_minutes_end_a_call_and_the_next_goes_on(run, tmp_path, uninterrupted, monkeypatch):
+    steps, final = uninterrupted
+    clock = Clock(monkeypatch, 60.0)
+    trace = Trace()
+    ends = []
+    for _ in range(10):
+        result = run(trace, tokens=BUDGET, minutes=4.5, save_minutes=1e9, on_step=clock.step)
+        ends.append(result.position.step)
+        if result.finished:
+            break
+    assert ends[:3] == [5, 10, 15]  # the first step after 4.5 minutes
+    assert result.position.seconds == pytest.approx(60.0 * len(steps))
+    assert trace.steps == steps
+    assert_equal_weights(weights(tmp_path / "run" / f"cooldown-{BUDGET}"), final)
+
+
+def test_minutes_alone_finish_a_model(run, tmp_path, monkeypatch):
+    """After four fifths of the time, what the rest allows becomes the budget; the rate falls to 0."""
+    clock = Clock(monkeypatch, 3.0)
+    trace = Trace()
+    result = run(trace, minutes=1.0, on_step=clock.step)
+    assert result.finished and result.report["budget"] == result.position.budget > 0
+    full = [factor for factor in trace.factors[4:] if factor == 1.0]
+    cooling = trace.factors[4 + len(full) :]
+    assert 12 <= 4 + len(full) <= 18
+    assert 2 <= len(cooling) <= 5 and cooling == sorted(cooling, reverse=True)
+    assert cooling[-1] < 0.5
+    assert clock.now - 100 == pytest.approx(60, abs=6)
+    assert result.report["seconds"] == pytest.approx(clock.now - 100)
+    AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "models/lstm-attention")
+
+    # The state before the cool-down is what a later call goes on from.
+    before = len(trace.steps) - len(cooling)
+    later = Trace()
+    run(later, minutes=1.0, on_step=clock.step)
+    assert later.steps[0][:2] == trace.steps[before][:2]
+    assert later.factors[0] == 1.0
+
+
+@pytest.mark.parametrize("first_budget", [3_000, 5_000])
+def test_larger_budget_goes_on_from_before_the_cooldown(run, tmp_path, uninterrupted, first_budget):
+    steps, final = uninterrupted
+    trace = Trace()
+    assert run(trace, tokens=first_budget).finished
+    before = max(step for step, tokens, _ in trace.steps if tokens <= 0.8 * first_budget)
+    more = Trace()
+    assert run(more, tokens=BUDGET).finished
+    assert more.steps[0][0] == before + 1
+    assert trace.steps[:before] + more.steps == steps
+    assert_equal_weights(weights(tmp_path / "run" / f"cooldown-{BUDGET}"), final)
+
+
+def test_finished_run_is_not_trained_on(run, tmp_path):
+    trace = Trace()
+    first = run(trace, tokens=2_000)
+    again = run(trace, tokens=2_000)
+    assert again.finished and len(trace.steps) == first.position.step
+    assert first.report["losses"] == again.report["losses"]
+    assert first.report["target_tokens"] == again.report["target_tokens"]
+
+
+def test_budget_that_the_run_is_past(run):
+    run(Trace(), tokens=5_000)
+    with pytest.raises(TrainingError, match=r"expected a budget over the 3,\d+ .*, got 2,000; .*larger"):
+        run(Trace(), tokens=2_000)
+
+
+def test_no_budget(run, tmp_path):
+    with pytest.raises(TrainingError, match="expected a budget, got none; give --tokens or --minutes"):
+        run(Trace())
+    assert not (tmp_path / "run").exists()
+
+
+# ---------------------------------------------------------------------------------------------
+# Damage
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+@pytest.mark.parametrize("damage", [truncate, Path.unlink])
+@pytest.mark.parametrize(
+    "file", ["model.safetensors", "optimizer.bin", "optimizer_1.bin", "random_states_0.pkl", "position.json"]
+)
+def test_damaged_state(run, tmp_path, capfd, uninterrupted, file, damage):
+    """The newest state is damaged: the one before serves, it is said, the result is the same."""
+    steps, final = uninterrupted
+    trace = Trace()
+    run(trace, tokens=BUDGET, stop_at=4)
+    run(trace, tokens=BUDGET, stop_at=7)
+    assert newest(tmp_path / "run").name == "checkpoint-00000007"
+    damage(tmp_path / "run" / "checkpoint-00000007" / file)
+    capfd.readouterr()
+    again = Trace()
+    run(again, tokens=BUDGET, stop_at=6)
+    assert "checkpoint-00000007 cannot be read" in capfd.readouterr().err
+    assert again.steps == steps[4:6]
+    # The damaged state does not stay in the way of the good ones.
+    names = sorted(path.name for path in (tmp_path / "run").glob("checkpoint-*"))
+    assert names == ["checkpoint-00000004", "checkpoint-00000006"]
+    assert run(again, tokens=BUDGET).finished
+    assert "cannot be read" not in capfd.readouterr().err
+    assert trace.steps[:4] + again.steps == steps
+    assert_equal_weights(weights(tmp_path / "run" / f"cooldown-{BUDGET}"), final)
+
+
+def test_all_states_damaged(run, tmp_path):
+    """Not begun anew behind one's back, least of all from half a damaged state."""
+    run(Trace(), tokens=BUDGET, stop_at=4)
+    truncate(newest(tmp_path / "run") / "optimizer.bin")
+    for start_from in (None, tmp_path / "nowhere"):
+        with pytest.raises(TrainingError, match="expected a whole saved state in .*run.*none of those"):
+            run(Trace(), tokens=BUDGET, start_from=start_from)
+    assert newest(tmp_path / "run").name == "checkpoint-00000004"
+
+
+def test_damaged_cooldown_goes_back_before_it(run, tmp_path, uninterrupted):
+    steps, final = uninterrupted
+    trace = Trace()
+    run(trace, tokens=BUDGET, stop_at=len(steps) - 1)
+    truncate(newest(tmp_path / "run" / f"cooldown-{BUDGET}") / "model.safetensors")
+    again = Trace()
+    assert run(again, tokens=BUDGET).finished
+    assert again.steps == steps[-len(again.steps) :] and len(again.steps) > 2
+    assert_equal_weights(weights(tmp_path / "run" / f"cooldown-{BUDGET}"), final)
+
+
+@pytest.mark.parametrize("moment", ["save_state", "replace"])
+def test_killed_while_saving(run, tmp_path, uninterrupted, monkeypatch, moment):
+    """A save that fails half-way leaves the states before it, and its remains go with the next."""
+    steps, final = uninterrupted
+    trace = Trace()
+    run(trace, tokens=BUDGET, stop_at=4)
+
+    def fail(*_):
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as patch:
+        if moment == "save_state":
+            patch.setattr(training.Accelerator, "save_state", fail)
+        else:
+            patch.setattr(training.os, "replace", fail)
+            patch.setattr(training.Log, "rewind", lambda *_: None)
+        with pytest.raises(OSError, match="no space left"):
+            run(Trace(), tokens=BUDGET, stop_at=8)
+    assert list((tmp_path / "run").glob(".partial-*"))
+    assert run(trace, tokens=BUDGET).finished
+    assert trace.steps == steps
+    assert not list((tmp_path / "run").glob("**/.partial-*"))
+    assert_equal_weights(weights(tmp_path / "run" / f"cooldown-{BUDGET}"), final)
+
+
+def test_only_the_last_states_are_kept(run, tmp_path):
+    run(Trace(), tokens=BUDGET, stop_at=6, save_minutes=0.0)
+    names = sorted(path.name for path in (tmp_path / "run").glob("checkpoint-*"))
+    assert names == ["checkpoint-00000005", "checkpoint-00000006"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"name": "lstm"},
+        {"recipe": Recipe(batch_tokens=251, warmup_tokens=1_000)},
+        {"config": {**CONFIG, "width": 18}},
+        {"data": "first only"},
+    ],
+)
+def test_other_settings_in_the_same_run_folder(run, sources, tmp_path, arguments):
+    run(Trace(), tokens=BUDGET, stop_at=2)
+    key = {"name": "model"}.get(next(iter(arguments)), next(iter(arguments)))
+    if key == "data":
+        arguments = {"data": sources[:1]}
+    with pytest.raises(TrainingError, match=f"expected the {key} of the run in .*use the same settings"):
+        run(Trace(), tokens=BUDGET, **arguments)
+    assert newest(tmp_path / "run").name == "checkpoint-00000002"
+
+
+def test_other_tokenizer_in_the_same_run_folder(run, sources, tmp_path, tiny_tokenizer_folder):
+    run(Trace(), tokens=BUDGET, stop_at=2)
+    other = AutoTokenizer.from_pretrained(tiny_tokenizer_folder)
+    vocabulary = dict(other.get_vocab())
+    vocabulary["a"], vocabulary["b"] = vocabulary["b"], vocabulary["a"]
+    other.get_vocab = lambda: vocabulary
+    with pytest.raises(TrainingError, match="expected the tokenizer of the run in"):
+        training.train(
+            "lstm-attention", sources, other, tmp_path / "run", tmp_path / "out",
+            recipe=RECIPE, config=CONFIG, tokens=BUDGET,
+        )  # fmt: skip
+
+
+def test_run_begun_before_the_tokenizer_was_recorded(run, tmp_path):
+    run(Trace(), tokens=BUDGET, stop_at=2)
+    path = tmp_path / "run" / "settings.json"
+    found = json.loads(path.read_text())
+    del found["tokenizer"]
+    path.write_text(json.dumps(found))
+    assert run(Trace(), tokens=BUDGET, stop_at=3).position.step == 3
+
+
+def test_loss_that_is_not_finite(run, tmp_path, uninterrupted, monkeypatch):
+    """Said at once; the state before stays, and the run goes on from it."""
+    steps, final = uninterrupted
+    real = training.functional.cross_entropy
+    calls = []
+
+    def diverging(*args, **kwargs):
+        calls.append(1)
+        return real(*args, **kwargs) * (math.nan if len(calls) == 6 else 1.0)
+
+    trace = Trace()
+    with monkeypatch.context() as patch:
+        patch.setattr(training.functional, "cross_entropy", diverging)
+        with pytest.raises(TrainingError, match="expected a finite loss, got nan .* at step 5; .*lower"):
+            run(trace, tokens=BUDGET, save_minutes=0.0)
+    assert newest(tmp_path / "run").name == "checkpoint-00000005"
+    assert run(trace, tokens=BUDGET).finished
+    assert trace.steps == steps
+    assert_equal_weights(weights(tmp_path / "run" / f"cooldown-{BUDGET}"), final)
+
+
+def test_a_rate_far_too_high(run):
+    recipe = Recipe(batch_tokens=250, warmup_tokens=0, learning_rate=1e38, matrix_learning_rate=0.0)
+    with pytest.raises(TrainingError, match="expected a finite loss"):
+        run(Trace(), tokens=BUDGET, recipe=recipe)
+
+
+# ---------------------------------------------------------------------------------------------
+# Accumulation and processes
+
+
+def test_accumulation_changes_nothing(run, tmp_path):
+    """Chunks of unlike numbers of tokens weigh by their tokens: same losses, same weights."""
+    recipe = Recipe(batch_tokens=250, warmup_tokens=1_000, matrix_learning_rate=0.0)
+    traces = {}
+    for accumulate in (1, 3, 40):  # 40: more chunks than sentences
+        traces[accumulate] = Trace()
+        run(
+            traces[accumulate],
+            tokens=2_500,
+            recipe=recipe,
+            accumulate=accumulate,
+            run_folder=tmp_path / f"run-{accumulate}",
+        )
+    one = weights(tmp_path / "run-1" / "cooldown-2500")
+    for accumulate in (3, 40):
+        for mine, other in zip(traces[1].steps, traces[accumulate].steps, strict=True):
+            assert mine[:2] == other[:2] and mine[2] == pytest.approx(other[2], abs=1e-5)
+        for key, value in weights(tmp_path / f"run-{accumulate}" / "cooldown-2500").items():
+            torch.testing.assert_close(value, one[key], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("processes", [2, 3, 7])
+def test_processes_share_a_batch(sources, processes):
+    """Together they see every example once; all take the same steps of the same size."""
+
+    def steps(process, of, accumulate=2):
+        accelerator = SimpleNamespace(process_index=process, num_processes=of)
+        made = training._batches(
+            sources, RECIPE, training.Position(), accelerator, accumulate, 299, 0
+        )
+        return [next(made)[0] for _ in range(25)]
+
+    def sentences(chunks):
+        return sorted(
+            tuple(row[row != -100].tolist())
+            for chunk in chunks
+            for row in chunk.labels
+            if (row != -100).any()
+        )
+
+    whole = steps(0, 1, accumulate=1)
+    shared = [steps(process, processes) for process in range(processes)]
+    for number, step in enumerate(whole):
+        mine = [of_process[number] for of_process in shared]
+        assert {part.num_target_tokens for part in mine} == {step.num_target_tokens}
+        assert step.num_target_tokens == step.chunks[0].num_target_tokens
+        assert all(len(part.chunks) == 2 for part in mine)
+        assert sentences(c for part in mine for c in part.chunks) == sentences(step.chunks)
+
+
+def test_gradient_of_a_batch_is_that_of_its_mean_loss(sources):
+    """Whatever the chunks, the gradient is that of all tokens' mean, as one plain call gives it."""
+    model = build("lstm-attention", 300, seed=1, **CONFIG)
+    accelerator = SimpleNamespace(process_index=0, num_processes=1)
+    for accumulate in (1, 3):
+        made = training._batches(
+            sources, RECIPE, training.Position(), accelerator, accumulate, 299, 0
+        )
+        step = next(made)[0]
+        model.zero_grad()
+        for chunk in step.chunks:
+            loss = training.summed_loss(model, chunk, torch.device("cpu"))
+            (loss / step.num_target_tokens).backward()
+        got = {name: p.grad.clone() for name, p in model.named_parameters()}
+        if accumulate == 1:
+            (chunk,) = step.chunks
+            model.zero_grad()
+            model(
+                input_ids=torch.from_numpy(chunk.input_ids),
+                attention_mask=torch.from_numpy(chunk.attention_mask),
+                labels=torch.from_numpy(chunk.labels),
+            ).loss.backward()
+            expected = {name: p.grad.clone() for name, p in model.named_parameters()}
+        for name, gradient in got.items():
+            torch.testing.assert_close(gradient, expected[name], rtol=0, atol=1e-5)
+
+
+# ---------------------------------------------------------------------------------------------
+# Going on from weights alone
+
+
+def test_start_from_weights(run, finished, tmp_path):
+    before, model_folder, _ = finished
+    trace = Trace()
+    result = run(
+        trace,
+        name="transformer",
+        tokens=BUDGET + 6_000,
+        start_from=model_folder,
+        stop_at=before.position.step + 2,
+    )
+    # The next call finds a state of its own and goes on from it.
+    result = run(trace, name="transformer", tokens=BUDGET + 6_000, start_from=model_folder)
+    assert result.finished
+    assert trace.steps[0][0] == before.position.step + 1
+    assert trace.factors[:2] == [pytest.approx(0.25), pytest.approx(0.5, abs=0.03)]  # a new warm-up
+    assert max(trace.factors) == 1.0
+    assert trace.steps[0][2] < math.log(300) - 1  # not from nothing
+    report = result.report
+    assert report["started_from"] == {
+        "target_tokens": before.position.tokens,
+        "dev_loss": before.report["dev_loss"],
+    }
+    assert report["target_tokens"] > BUDGET + 6_000 - 1
+    assert sum(report["length_histogram"]) == sum(before.report["length_histogram"]) + trace.examples
+
+
+def test_start_from_has_the_weights(finished, tmp_path):
+    _, model_folder, _ = finished
+    model = build("transformer", 300, seed=9, **TRANSFORMER)
+    training._start_from(model, model_folder)
+    stored = load_file(model_folder / "model.safetensors")
+    state = model.state_dict()
+    assert all(torch.equal(state[key], value.float()) for key, value in stored.items())
+    assert model.lm_head.weight.data_ptr() == model.model.shared.weight.data_ptr()
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "damage"),
+    [
+        ("lstm", CONFIG, None),
+        ("transformer", {**TRANSFORMER, "encoder_ffn_dim": 8}, None),
+        ("transformer", {**TRANSFORMER, "encoder_layers": 2}, None),
+        ("transformer", TRANSFORMER, lambda folder: truncate(folder / "model.safetensors")),
+        ("transformer", TRANSFORMER, lambda folder: (folder / "training.json").unlink()),
+        ("transformer", TRANSFORMER, lambda folder: (folder / "training.json").write_text("{}")),
+        ("transformer", TRANSFORMER, shutil.rmtree),
+    ],
+)
+def test_start_from_what_does_not_fit(run, finished, tmp_path, name, config, damage):
+    _, model_folder, _ = finished
+    copy = tmp_path / "copy"
+    shutil.copytree(model_folder, copy)
+    if damage:
+        damage(copy)
+    with pytest.raises(TrainingError, match="expected (a model folder|weights) of the same architecture"):
+        run(Trace(), name=name, config=config, tokens=2 * BUDGET, start_from=copy)
+
+
+# ---------------------------------------------------------------------------------------------
+# The log
+
+
+def log_rows(folder: Path) -> list[dict]:
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+def test_log_has_nothing_beyond_the_state(run, tmp_path, dev):
+    arguments = {"tokens": BUDGET, "dev": dev, "dev_sample": 5, "dev_every_tokens": 500}
+    whole = Trace()
+    run(whole, run_folder=tmp_path / "whole", **arguments)
+    parts = Trace()
+    run(parts, stop_at=8, **arguments)
+    state = run(parts, stop_at=23, **arguments).position
+    shutil.rmtree(newest(tmp_path / "run"))  # the log is now ahead of the state, step 8
+    with (tmp_path / "run/log.jsonl").open("a") as stream:
+        stream.write('{"step": 24, "tok')  # cut by a crash
+    assert log_rows_end(tmp_path / "run") == 23
+
+    seen = []
+    run(
+        Trace(),
+        on_step=lambda position, _: seen or seen.append(log_rows(tmp_path / "run")),
+        **arguments,
+    )
+    first = whole.steps[7][1]
+    assert max(row["tokens"] for row in seen[0]) <= first < state.tokens
+    dev_rows = [
+        [(row["tokens"], row["dev_loss"]) for row in log_rows(tmp_path / name) if "dev_loss" in row]
+        for name in ("whole", "run")
+    ]
+    assert dev_rows[0] == dev_rows[1] and len(dev_rows[0]) > 10
+    rows = [row for row in log_rows(tmp_path / "run") if "loss" in row]
+    assert [row["step"] for row in rows] == [20]
+    assert set(rows[0]) >= {"tokens", "rate_factor", "gradient_norm", "seconds", "tokens_per_second"}
+
+
+def log_rows_end(folder: Path) -> int:
+    return training.Log(folder / "log.jsonl", True).rows()[-1]["step"]
+
+
+def test_curve_is_thinned_and_keeps_the_last_point():
+    rows = [{"tokens": n, "loss": 5 - n / 1000} for n in range(1, 1001)]
+    rows += [{"tokens": 900, "dev_loss": 3.0}, {"tokens": 900, "dev_loss": 3.0}]
+    curves = training.curve(rows, points=100)
+    assert len(curves["train"]) == 100 and curves["train"][-1] == [1000, 4.0]
+    assert curves["dev"] == [[900, 3.0]]
+
+
+# ---------------------------------------------------------------------------------------------
+# Signals
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_and_handlers_come_back(run, tmp_path, number):
+    before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
+
+    def interrupt(position, loss):
+        if position.step == 3:
+            os.kill(os.getpid(), number)
+
+    result = run(Trace(), tokens=BUDGET, on_step=interrupt)
+    assert not result.finished
+    assert newest(tmp_path / "run").name == "checkpoint-00000003"
+    assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_a_second_signal_interrupts(run):
+    def twice(position, loss):
+        if position.step == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(Trace(), tokens=BUDGET, on_step=twice)
