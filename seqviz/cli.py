@@ -267,6 +267,27 @@ def _lines(file: Path | None) -> Iterator[str]:
 
 
 @app.command()
+def report(
+    models: Annotated[Path, typer.Option(help="Folder of the model folders.")] = Path("models"),
+    readme: Annotated[Path, typer.Option(help="README whose results are filled in.")] = Path("README.md"),
+) -> None:
+    """Write the numbers of the shipped weights into the README and the model cards.
+
+    Example: seqviz report
+    """
+    from seqviz import report as reports
+
+    trainings = reports.read_training(models)
+    about = models / "DATA.md"
+    about_data = about.read_text(encoding="utf-8") if about.is_file() else ""
+    text = readme.read_text(encoding="utf-8")
+    reports.write_text(readme, reports.fill_readme(text, reports.results(trainings)))
+    for name, training in trainings.items():
+        reports.write_text(models / name / "README.md", reports.card(training, about_data))
+    typer.echo(f"{readme} and {len(trainings)} cards written", err=True)
+
+
+@app.command()
 def page(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="0 takes a free one.")] = 7860,

@@ -107,3 +107,58 @@ Loss curve, cleaning counts and full digests: `training.json`.
 
 {about_data.strip()}
 """
+
+
+_BEGIN, _END = "<!-- results:begin -->", "<!-- results:end -->"
+
+
+def read_training(models: Path) -> dict[str, dict[str, Any]]:
+    """``training.json`` of every model folder that has weights, in historical order."""
+    order = list(_WHAT)
+    found = {
+        file.parent.name: json.loads(file.read_text(encoding="utf-8"))
+        for file in models.glob("*/training.json")
+        if (file.parent / "model.safetensors").is_file()
+    }
+    return dict(sorted(found.items(), key=lambda item: order.index(item[0]) if item[0] in order else 99))
+
+
+def results(trainings: dict[str, dict[str, Any]]) -> str:
+    """Markdown table of what was measured on the shipped weights, with what it was measured by."""
+    rows = [
+        "| model | parameters | target tokens seen | loss, nats a token | BLEU | brevity penalty |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for name, training in trainings.items():
+        bleu = training.get("dev_bleu")
+        rows.append(
+            f"| `{name}` | {training['num_parameters']:,} | {training['target_tokens']:,} | "
+            f"{training['dev_loss']:.3f} | "
+            + (f"{bleu['score']:.1f} | {bleu['brevity_penalty']:.2f} |" if bleu else "not measured | |")
+        )
+    first = next(iter(trainings.values()), None)
+    if not first:
+        return "Not measured yet."
+    bleu = first.get("dev_bleu") or {}
+    rows += [
+        "",
+        f"Measured by `seqviz train` at the end of each run, on development sentences of Europarl "
+        f"(`{first['dev_data']['name']}`, SHA-256 `{first['dev_data']['sha256'][:12]}…`): loss with the "
+        f"reference as input, BLEU of greedy output on {bleu.get('sentences', 0)} sentences "
+        f"({bleu.get('signature', 'not measured')}). One run a model, without intervals: a first look, no claim. "
+        f"Trained on {first['hardware']}.",
+    ]
+    return "\n".join(rows)
+
+
+def fill_readme(text: str, block: str) -> str:
+    """`text` with `block` between the two result markers.
+
+    Raises:
+        ValueError: not exactly one of each marker, in order.
+    """
+    before, begin, rest = text.partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    if not begin or not end or _BEGIN in rest or _END in after:
+        raise ValueError(f"expected one {_BEGIN} followed by one {_END} in the README; restore them")
+    return f"{before}{begin}\n{block}\n{end}{after}"

@@ -60,7 +60,7 @@ def style_of(name: str, number: int = 0) -> ModelStyle:
 # ---------------------------------------------------------------------------------------------
 # Ramps
 
-LIGHT_PAPER, DARK_PAPER = "#ffffff", "#18181b"
+LIGHT_PAPER, DARK_PAPER = "#ffffff", "#1d2024"
 """What a weight of 0 looks like on a light and on a dark page."""
 
 

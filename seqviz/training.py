@@ -639,7 +639,8 @@ def _any(flag: bool, accelerator: Accelerator) -> bool:
     """True in every process if it is true in one."""
     if accelerator.num_processes == 1:
         return flag
-    return bool(accelerator.reduce(torch.tensor(float(flag), device=accelerator.device), "sum") > 0)
+    flags: Any = torch.tensor(float(flag), device=accelerator.device)
+    return float(accelerator.reduce(flags, "sum")) > 0
 
 
 def _claim(
@@ -772,6 +773,7 @@ def save_model(
 ) -> None:
     """Save a finished model as an ordinary Transformers folder, weights in fp16.
 
+    `report` becomes ``training.json``; the digest of the weights is added to it.
     Written beside `folder` and renamed, so that it holds the old model or the new one, never half.
     """
     folder = Path(folder)
@@ -781,6 +783,7 @@ def save_model(
         aside.chmod(0o755)
         copy.deepcopy(model).cpu().half().eval().save_pretrained(aside)
         tokenizer.save_pretrained(aside)
+        report["weights_sha256"] = corpus.file_digest(aside / "model.safetensors")
         (aside / "training.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
         for file in aside.iterdir():
             file.chmod(0o644)

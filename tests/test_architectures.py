@@ -11,9 +11,9 @@ import math
 import numpy as np
 import pytest
 import torch
+from huggingface_hub.errors import StrictDataclassFieldValidationError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from huggingface_hub.errors import StrictDataclassFieldValidationError
 from torch import nn
 from transformers import AutoModelForSeq2SeqLM, GenerationConfig
 

@@ -174,10 +174,9 @@ def test_the_first_view_shows_results_without_a_click(visit):
     assert tuple(order) == MODELS
     assert one.page.locator("#source textarea").input_value() == Service().examples()[0]["english"]
     assert one.page.locator(".problem").count() == 0
-    one.picture("translate-en-light-1280")
 
 
-def test_translates_a_typed_sentence(visit):
+def test_translates_what_is_typed(visit):
     one = visit()
     one.cards()
     before = one.page.locator("#cards").inner_text()
@@ -189,15 +188,17 @@ def test_translates_a_typed_sentence(visit):
     assert len(answers) == 4 and any(answers)
     assert one.page.locator("#cards footer").first.inner_text().count("\n") == 2
 
-
-def test_markup_is_shown_as_text(visit):
-    one = visit()
-    one.cards()
+    # Markup is text.
     one.translate(
         "<script>window.harm = 1</script> <img src=x onerror='window.harm = 1'> ${7*7} costs 5."
     )
     assert one.page.evaluate("window.harm") is None
     assert one.page.locator("#cards script, #cards img").count() == 0
+
+    one.page.locator("#source textarea").fill("word " * 1001)
+    one.page.locator("#translate").click()
+    one.page.wait_for_selector("#message .problem", timeout=WAIT)
+    assert "5,005" in one.page.locator("#message").inner_text()
 
 
 def test_chinese_is_answered_in_chinese(visit):
@@ -217,16 +218,7 @@ def test_chinese_is_answered_in_chinese(visit):
     one.cards()
 
 
-def test_too_long_a_text_is_refused(visit):
-    one = visit()
-    one.cards()
-    one.page.locator("#source textarea").fill("word " * 1001)
-    one.page.locator("#translate").click()
-    one.page.wait_for_selector("#message .problem", timeout=WAIT)
-    assert "5,005" in one.page.locator("#message").inner_text()
-
-
-def test_the_last_position_of_the_slider_wins(visit):
+def test_the_slider(visit):
     one = visit()
     one.cards()
     one.page.locator("#longer").click()
@@ -238,7 +230,6 @@ def test_the_last_position_of_the_slider_wins(visit):
         "&& [...document.querySelectorAll('#plot polyline')].every(line => line.points.length == 9)",
         timeout=WAIT,
     )
-    one.picture("length-en-light-1280")
     stages = Service().passages()[0]["stages"]
     slider = one.page.locator("#length-slider input[type=range]")
     box = slider.bounding_box()
@@ -277,12 +268,7 @@ def test_the_last_position_of_the_slider_wins(visit):
     )
     assert tuple(shown) == MODELS
 
-
-def test_grow_walks_to_the_end(visit):
-    one = visit()
-    one.cards()
-    one.tab(1)
-    one.page.wait_for_selector("#stops .here", timeout=WAIT)
+    # Grow walks from the first stop to the last and then rests.
     one.page.clock.install()
     one.page.locator("#grow").click()
     for _ in range(9):
@@ -336,44 +322,29 @@ def test_first_language_comes_from_the_address_or_the_browser(visit):
         )
 
 
-@pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("language, scheme", [("en", "light"), ("zh", "dark")])
-def test_no_sideways_scrolling(visit, width, language, scheme):
-    one = visit(f"?lang={language}", width=width, color_scheme=scheme)
+def test_every_tab_fits_and_is_accessible(visit, language, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    one = visit(f"?lang={language}", color_scheme=scheme)
     one.cards()
-    dark = one.page.evaluate("document.body.classList.contains('dark')")
-    assert dark == (scheme == "dark")
+    assert one.page.evaluate("document.body.classList.contains('dark')") == (scheme == "dark")
     for number, name in enumerate(("translate", "length", "attention")):
         one.tab(number)
         if name == "length":
             one.page.wait_for_function(
                 "document.querySelectorAll('#stage-cards .bar').length == 4", timeout=WAIT
             )
-        assert one.sideways() <= 0, name
-        one.picture(f"{name}-{language}-{scheme}-{width}")
-
-
-@pytest.mark.parametrize("language, scheme", [("en", "light"), ("zh", "dark")])
-def test_accessibility(visit, language, scheme):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-    one = visit(f"?lang={language}", color_scheme=scheme)
-    one.cards()
-    for number in range(2):
-        one.tab(number)
-        one.page.wait_for_timeout(300)
-        found = axe.Axe().run(one.page).response["violations"]
+        seen = one.page.locator("body").inner_text()
+        assert not re.search(r"\{\w+\}|\b(page|card|note|translate|length|attention)_\w+", seen)
+        for width in (390, 1280):
+            one.page.set_viewport_size({"width": width, "height": 900})
+            one.page.wait_for_timeout(300)
+            assert one.sideways() <= 0, (name, width)
+            one.picture(f"{name}-{language}-{scheme}-{width}")
+        faults = axe.Axe().run(one.page).response["violations"]
         serious = [
             (fault["id"], fault["nodes"][0]["html"][:200])
-            for fault in found
+            for fault in faults
             if fault["impact"] in ("serious", "critical")
         ]
-        assert not serious
-
-
-def test_no_key_or_field_name_shows(visit):
-    one = visit()
-    one.cards()
-    for number in range(3):
-        one.tab(number)
-        seen = one.page.locator("body").inner_text()
-        assert not re.search(r"\{\w+\}|\b(translate|length|card|note)_\w+", seen)
+        assert not serious, name

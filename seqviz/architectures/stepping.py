@@ -144,8 +144,9 @@ class TransformerStepper:
         self.num_heads: int = model.config.decoder_attention_heads
         self.layers = []
         for layer in decoder.layers:
-            attention, cross = layer.self_attn, layer.encoder_attn
-            scale = attention.scaling
+            attention: Any = layer.self_attn
+            cross: Any = layer.encoder_attn
+            scale: float = attention.scaling
             self.layers.append(
                 _Layer(
                     qkv_weight=torch.cat(

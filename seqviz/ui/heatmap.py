@@ -79,7 +79,9 @@ def render(
         raise ValueError(
             f"expected a map with tokens on both sides, got {rows} target and {columns} source tokens"
         )
-    source, target = ([visible(token) for token in tokens] for tokens in (map.source_tokens, map.target_tokens))
+    source, target = (
+        [visible(token) for token in tokens] for tokens in (map.source_tokens, map.target_tokens)
+    )
     kind = map.kind if map.kind in _LANGUAGES else "cross"
 
     def say(key: str, **values: object) -> str:
@@ -120,7 +122,7 @@ def render(
         f'<figure class="sv-map" style="{_style(style)}" data-source="{zlib.crc32(repr(source).encode())}" '
         f'data-say-nothing="{say("point")}" data-say-cell="{say(f"cell_{kind}")}" '
         f'data-say-row="{say(f"row_{kind}")}" data-say-column="{say(f"column_{kind}")}">'
-        f'<figcaption class="sv-title">{escape(style_of(map.model).label)}'
+        f'<figcaption class="sv-title">{_name(map.model, language)}'
         f"<span>{escape(which(map, layer, head, language))}</span></figcaption>"
         f'<div class="sv-body"><div class="sv-top"><div class="sv-readout" role="status">{say("point")}</div>'
         f'<div class="sv-zoom"><button type="button" data-sv-zoom="0.8" aria-label="{say("smaller")}">−</button>'
@@ -212,19 +214,17 @@ def render_vector(
     return (
         f'<figure class="sv-vector" style="{_style(style)}" '
         f'data-say-nothing="{say("point_number", size=size)}" data-say-number="{say("number", size=size)}">'
-        f'<figcaption class="sv-title">{escape(style_of(model).label)}'
+        f'<figcaption class="sv-title">{_name(model, language)}'
         f"<span>{say('no_attention')}</span></figcaption>"
         f'<div class="sv-words"{_ENGLISH}>{flow(source)}</div>'
-        '<svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">'
-        '<polygon points="2,1 98,1 82,10 18,10"/></svg>'
+        '<div class="sv-flow"></div>'
         f'<div class="sv-strip" tabindex="0" role="application" aria-label="{say("label_vector", size=size)}" '
         f'data-rows="1" data-columns="{size}" '
         f'data-numbers="{base64.b64encode(vector.tobytes()).decode()}">{pictures}'
         '<i class="sv-column"></i></div>'
         f'<div class="sv-all">{say("all_it_knows")}</div>'
         f'<div class="sv-readout" role="status">{say("point_number", size=size)}</div>'
-        '<svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">'
-        '<polygon points="18,0 82,0 98,9 2,9"/></svg>'
+        '<div class="sv-flow"></div>'
         f'<div class="sv-words"{_FRENCH}>{flow(target)}</div></figure>'
     )
 
@@ -302,6 +302,10 @@ def _style(values: dict[str, object]) -> str:
     return escape(";".join(f"{name}:{value}" for name, value in values.items()))
 
 
+def _name(model: str, language: str) -> str:
+    return escape(words(f"model_{model}", language) if model in MODEL_STYLES else visible(model))
+
+
 def _special(word: int) -> str:
     return ' class="sv-special"' if word < 0 else ""
 
@@ -344,7 +348,9 @@ def _pictures(levels: np.ndarray, ramps: tuple[np.ndarray, np.ndarray]) -> str:
 
 
 def _pixels(levels: np.ndarray) -> bytes:
-    rows = np.zeros((levels.shape[0], levels.shape[1] + 1), dtype=np.uint8)  # each begins with its filter: none
+    rows = np.zeros(
+        (levels.shape[0], levels.shape[1] + 1), dtype=np.uint8
+    )  # each begins with its filter: none
     rows[:, 1:] = levels
     return zlib.compress(rows.tobytes(), 6)
 
@@ -359,7 +365,9 @@ def _png(shape: tuple[int, ...], colors: np.ndarray, pixels: bytes) -> str:
     """
 
     def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
 
     header = struct.pack(">IIBBBBB", shape[1], shape[0], 8, 3, 0, 0, 0)
     data = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"PLTE", colors.tobytes())

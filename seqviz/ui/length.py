@@ -33,7 +33,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
     passages = service.passages()
     most = max(len(passage["stages"]) for passage in passages)
     lead = gr.HTML(_lead("en"))
-    with gr.Row(elem_classes="actions"):
+    with gr.Row(elem_classes="actions low"):
         passage = gr.Dropdown(
             _passage_choices(passages, "en"),
             value=passages[0]["id"],

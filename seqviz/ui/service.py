@@ -62,6 +62,7 @@ class Service:
             self._loaded[name].set()
         self._cache = _Cache(1024)
         self._attention_cache = _Cache(24)
+        self._training: dict[str, dict[str, Any]] = {}
         self._scored: dict[tuple[str, str, int], Scored] = {}  # bounded: passages are fixed
 
     # -- loading
@@ -190,10 +191,13 @@ class Service:
 
     def training(self, name: str) -> dict[str, Any]:
         """What ``training.json`` of a model says; empty where it cannot be read."""
-        try:
-            return json.loads((self.folder / name / "training.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
+        if name not in self._training:
+            file = self.folder / name / "training.json"
+            try:
+                self._training[name] = json.loads(file.read_text(encoding="utf-8"))
+            except (OSError, ValueError):
+                self._training[name] = {}
+        return self._training[name]
 
     def passages(self) -> list[dict[str, Any]]:
         """Growing passages: ``id, register, title, stages`` of ``{english, french, chinese}``."""

@@ -58,20 +58,20 @@ WORDS: dict[str, dict[str, str]] = {
         "translate_lead": "The same sentence through four models, in the order history built them. "
         "Look at what each one drops or repeats.",
         "translate_box": "An English sentence",
-        "translate_placeholder": "Type or paste English here",
+        "translate_placeholder": "Type or paste English here; Shift + Enter translates",
         "translate_button": "Translate",
         "translate_longer": "Make it longer →",
         "translate_examples": "Examples",
         "translate_beams": "Search",
-        "translate_beams_1": "greedy",
-        "translate_beams_4": "4 beams",
+        "translate_beams_1": "greedy search",
+        "translate_beams_4": "beam search, 4 wide",
         "translate_gloss": "In Chinese: {text}",
         "translate_too_long": "This text has {number} characters; the page takes {limit}. "
         "Please shorten it. The command “seqviz translate” takes any length.",
         "translate_language": "This does not look like English. The models read English only, "
         "so expect nonsense.",
         "translate_chinese": "The models read English only. Try one of these:",
-        "translate_legend": "Paler words: the model was less sure. Wavy line: it repeats itself.",
+        "translate_legend": "Fainter words: the model was less sure. Wavy line: it repeats itself.",
         "translate_numbers": "What the numbers mean",
         "translate_numbers_text": "Time and tokens a second were measured on this machine for this text. "
         "All four models have the same tokenizer, data, data order and number of parameters (within 3 %); "
@@ -80,7 +80,7 @@ WORDS: dict[str, dict[str, str]] = {
         "translate_numbers_bleu_unknown": "not measured yet for these weights",
         # Length tab
         "length_lead": "One sentence that keeps growing. Drag to the right and watch who loses the thread.",
-        "length_passage": "Passage",
+        "length_passage": "Sentence",
         "length_slider": "Length of the English sentence, in words",
         "length_words": "{number} words",
         "length_grow": "▶ Grow",
@@ -91,7 +91,7 @@ WORDS: dict[str, dict[str, str]] = {
         "length_reference": "French reference, written for this project",
         "length_bleu": "sentence BLEU",
         "length_chrf": "sentence chrF",
-        "length_plot": "{metric} of this passage, at each length",
+        "length_plot": "{metric} of this sentence, at each length",
         "length_axis": "English words",
         "length_plot_alt": "{metric} by number of English words. {models}.",
         "length_plot_alt_model": "{model}: {values}",
@@ -99,11 +99,12 @@ WORDS: dict[str, dict[str, str]] = {
         "length_plot_alt_none": "{model}: not computed yet",
         "length_filling": "The other lengths are being translated.",
         "length_how": "What this shows, and what it does not",
-        "length_how_text": "This is one passage, translated greedily at each of its {stages} lengths by the "
+        "length_how_text": "This is one sentence, translated greedily at each of its {stages} lengths by the "
         "models on this machine. sentence BLEU and sentence chrF compare each output with one French "
         "reference written for this project; they are noisy for a single sentence. sacreBLEU {version}, settings {bleu} and {chrf}.",
         "length_measured": "The whole test set",
-        "length_measured_none": "BLEU by length over the whole test set: not measured yet for these weights.",
+        "length_measured_none": "One sentence proves little. BLEU by length over the whole test set is not "
+        "measured yet for these weights.",
         "length_measured_text": "BLEU by length over {number} test sentences, {low} to {high} words.",
         "length_measured_format": "BLEU by length: the report has a format this page does not know.",
         # Attention tab
@@ -182,7 +183,7 @@ WORDS: dict[str, dict[str, str]] = {
         "page_title": "seqviz：句子变长，谁先忘记？",
         "page_headline": "句子变长，谁先忘记？",
         "page_subline": "四代英译法模型，训练条件相同，就在这台机器上当场翻译。",
-        "page_weights": "每个模型约 {parameters}参数 · 各训练 {tokens}个法语词元 · 权重日期 {date}",
+        "page_weights": "每个模型约 {parameters}参数，用 {tokens}个法语词元训练 · 权重日期 {date}",
         "page_loading": "正在加载模型，启动后需要几秒钟。",
         "page_broken": "有一个模型没能加载。",
         "page_footer": "训练语料：Europarl v7（© European Union；Koehn 2005）与 Tatoeba（CC BY 2.0 FR，"
@@ -225,19 +226,19 @@ WORDS: dict[str, dict[str, str]] = {
         # Translate tab
         "translate_lead": "同一句话交给四个模型，按问世先后排列。看看谁漏了词，谁在原地打转。",
         "translate_box": "一句英语",
-        "translate_placeholder": "在这里输入或粘贴英语",
+        "translate_placeholder": "在这里输入或粘贴英语，按 Shift + Enter 翻译",
         "translate_button": "翻译",
         "translate_longer": "把句子变长 →",
         "translate_examples": "例句",
         "translate_beams": "搜索方式",
-        "translate_beams_1": "贪心",
-        "translate_beams_4": "束宽 4",
+        "translate_beams_1": "贪心搜索",
+        "translate_beams_4": "束搜索，宽 4",
         "translate_gloss": "大意：{text}",
         "translate_too_long": "这段文字有 {number} 个字符，本页最多接受 {limit} 个，请缩短一些。"
         "命令行 “seqviz translate” 不限长度。",
         "translate_language": "这看起来不是英语。模型只读得懂英语，结果多半不知所云。",
         "translate_chinese": "这几个模型只读得懂英语。不妨试试下面的例句：",
-        "translate_legend": "颜色越浅，模型越没把握；波浪线表示译文在重复。",
+        "translate_legend": "字色越淡，模型越没把握；波浪线表示译文在重复。",
         "translate_numbers": "这些数字是什么意思",
         "translate_numbers_text": "用时和速度是在这台机器上翻译这段文字时实测的。四个模型的分词器、数据、"
         "数据顺序和参数量都相同（参数量相差不到 3%）；“训练量”指每个模型见过的法语词元数。BLEU：{bleu}。",
@@ -245,7 +246,7 @@ WORDS: dict[str, dict[str, str]] = {
         "translate_numbers_bleu_unknown": "这套权重还没有测量",
         # Length tab
         "length_lead": "一个越来越长的句子。把滑块往右拖，看谁先跟不上。",
-        "length_passage": "短文",
+        "length_passage": "句子",
         "length_slider": "英语句子的长度（词数）",
         "length_words": "{number} 词",
         "length_grow": "▶ 变长",
@@ -256,7 +257,7 @@ WORDS: dict[str, dict[str, str]] = {
         "length_reference": "法语参考译文（本项目撰写）",
         "length_bleu": "句子级 BLEU",
         "length_chrf": "句子级 chrF",
-        "length_plot": "这段短文在各个长度上的{metric}",
+        "length_plot": "这个句子在各个长度上的{metric}",
         "length_axis": "英语词数",
         "length_plot_alt": "横轴为英语词数，纵轴为{metric}。{models}。",
         "length_plot_alt_model": "{model}：{values}",
@@ -264,11 +265,11 @@ WORDS: dict[str, dict[str, str]] = {
         "length_plot_alt_none": "{model}：尚未计算",
         "length_filling": "其余长度正在翻译。",
         "length_how": "这张图说明什么，不说明什么",
-        "length_how_text": "这里只是一段短文：它的 {stages} 个长度都由这台机器上的模型用贪心搜索当场翻译。"
+        "length_how_text": "这里只有一个句子：它的 {stages} 个长度都由这台机器上的模型用贪心搜索当场翻译。"
         "句子级 BLEU 和句子级 chrF 把译文与本项目撰写的一份法语参考译文相比，单看一句波动很大。"
         "sacreBLEU {version}，设置 {bleu} 与 {chrf}。",
         "length_measured": "整个测试集",
-        "length_measured_none": "整个测试集上 BLEU 随句长的变化：这套权重还没有测量。",
+        "length_measured_none": "单看一句说明不了什么。整个测试集上 BLEU 随句长的变化，这套权重还没有测量。",
         "length_measured_text": "整个测试集上 BLEU 随句长的变化：共 {number} 个句子，{low} 到 {high} 词。",
         "length_measured_format": "BLEU 随句长的变化：报告的格式本页不认识。",
         # Attention tab

@@ -1,0 +1,147 @@
+"""What a clone and a wheel promise: pins, commands, layers, sizes."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from seqviz.version import __version__
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+
+LAYERS = [
+    {"version", "styles"},
+    {"tokenizer", "corpus", "attention_map"},
+    {"architectures"},
+    {"search"},
+    {"translation", "training"},
+    {"attribution", "coverage", "evaluation", "plotting", "report"},
+    {"lab"},
+    {"ui"},
+    {"cli", "__main__"},
+]
+"""From the bottom up; a module may import from its own layer and from those above it in this list."""
+
+
+def _tracked() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=REPOSITORY, capture_output=True, check=False
+    )
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    return [REPOSITORY / name for name in listed.stdout.decode().split("\0") if name]
+
+
+def _imports(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            assert node.module
+            found.add(node.module)
+            if node.module == "seqviz":
+                found.update(f"seqviz.{alias.name}" for alias in node.names)
+    return found
+
+
+def _modules() -> dict[Path, str]:
+    """Every source file of the package with the name that `LAYERS` knows it by."""
+    package = REPOSITORY / "seqviz"
+    files = [p for p in package.rglob("*.py") if p != package / "__init__.py"]
+    return {p: p.relative_to(package).parts[0].removesuffix(".py") for p in files}
+
+
+def test_imports_point_down_only() -> None:
+    level = {name: number for number, names in enumerate(LAYERS) for name in names}
+    for path, name in _modules().items():
+        for module in _imports(path):
+            parts = module.split(".")
+            if parts[0] == "seqviz" and len(parts) > 1 and parts[1] in level:
+                assert level[parts[1]] <= level[name], f"{path} imports {module}, which lies above it"
+
+
+def test_every_module_has_a_layer() -> None:
+    assert set(_modules().values()) <= {name for names in LAYERS for name in names}
+
+
+def test_only_the_page_knows_gradio_and_only_plotting_matplotlib() -> None:
+    for path, name in _modules().items():
+        roots = {module.split(".")[0] for module in _imports(path)}
+        assert "gradio" not in roots or name == "ui", path
+        assert "matplotlib" not in roots or name == "plotting", path
+
+
+def test_space_header_and_pins_agree() -> None:
+    header = yaml.safe_load(README.split("---\n")[1])
+    pins = dict(
+        line.split("==")
+        for line in (REPOSITORY / "requirements.txt").read_text(encoding="utf-8").splitlines()
+        if line and not line.startswith("#")
+    )
+    assert header["sdk"] == "gradio"
+    assert header["sdk_version"] == pins["gradio"]
+    assert header["python_version"] == "3.11"
+    assert (REPOSITORY / header["app_file"]).is_file()
+    assert len(header["short_description"]) <= 60
+    assert {"gradio", "torch", "transformers", "sentencepiece", "matplotlib"} <= set(pins)
+
+
+def test_pins_lie_within_the_ranges_of_the_package() -> None:
+    from packaging.requirements import Requirement
+
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [*project["dependencies"], *(r for e in project["optional-dependencies"].values() for r in e)]
+    ranges = {r.name: r.specifier for r in map(Requirement, wanted)}
+    for file in ("requirements.txt", "tests/requirements.txt"):
+        for line in (REPOSITORY / file).read_text(encoding="utf-8").splitlines():
+            assert "://" not in line
+            name, _, version = line.partition("==")
+            if name in ranges:
+                assert version in ranges[name], f"{line} is outside {ranges[name]}"
+
+
+def test_readme_has_the_two_commands() -> None:
+    assert "\npip install -r requirements.txt && python app.py\n" in README
+    assert "\npip install -r requirements.txt -r tests/requirements.txt && pytest\n" in README
+
+
+def test_no_file_is_too_large() -> None:
+    for path in _tracked():
+        assert path.stat().st_size <= 16_000_000, path
+
+
+def test_nothing_names_a_machine() -> None:
+    """No absolute path of somebody's machine in what is tracked."""
+    pattern = re.compile(r"/(?:home|root|work|Users)/\w")
+    for path in _tracked():
+        if path.suffix in {".py", ".md", ".toml", ".txt", ".json", ".yaml", ".css", ".js"}:
+            text = path.read_text(encoding="utf-8")
+            found = pattern.search(text) if path != Path(__file__) else None
+            assert not found, f"{path}: {text[found.start() : found.start() + 60]}"
+
+
+@pytest.mark.slow
+def test_wheel_carries_the_models(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(REPOSITORY)],
+        check=True,
+        capture_output=True,
+    )
+    (wheel,) = tmp_path.glob("*.whl")
+    assert __version__ in wheel.name
+    names = set(zipfile.ZipFile(wheel).namelist())
+    for model in ("rnn", "lstm", "lstm-attention", "transformer"):
+        assert f"seqviz/models/{model}/model.safetensors" in names
+    assert {"seqviz/models/tokenizer/tokenizer.json", "seqviz/texts.json"} <= names
+    assert "seqviz/ui/page.css" in names
