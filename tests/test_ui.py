@@ -191,7 +191,7 @@ def test_a_path_has_the_scores_of_its_stages(service):
     text, reference = path[3].translation.text, [stage["french"]]
     assert path[3].chrf == sacrebleu.sentence_chrf(text, reference).score
     assert path[3].bleu == sacrebleu.sentence_bleu(text, reference).score
-    with pytest.raises(KeyError, match="lost-keys, .*got 'nope'"):
+    with pytest.raises(KeyError, match=r"lost-keys, .*got 'nope'"):
         service.passage("nope")
 
 

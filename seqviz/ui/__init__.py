@@ -131,23 +131,28 @@ def launch(
         root_path: path under which a proxy shows the page.
         models_folder: see `build`.
         block: stay until interrupted.
+    Raises:
+        SystemExit: nothing can be served there; the message says why.
     """
     service = Service(models_folder)
     page = build(service=service)
-    page.launch(
-        server_name=host,
-        server_port=port,
-        root_path=root_path,
-        prevent_thread_lock=True,
-        quiet=True,
-        max_file_size="1kb",  # nothing on the page takes a file
-        ssr_mode=False,
-        run_history=False,
-        footer_links=[],
-        theme=look.theme(),
-        css=look.CSS,
-        head=look.HEAD,
-    )
+    try:
+        page.launch(
+            server_name=host,
+            server_port=port,
+            root_path=root_path,
+            prevent_thread_lock=True,
+            quiet=True,
+            max_file_size="1kb",  # nothing on the page takes a file
+            ssr_mode=False,
+            run_history=False,
+            footer_links=[],
+            theme=look.theme(),
+            css=look.CSS,
+            head=look.HEAD,
+        )
+    except OSError as error:  # the port is taken, the host is not ours
+        raise SystemExit(f"seqviz: {error}") from error
     print(f"seqviz: {page.local_url} (Ctrl-C stops it)", file=sys.stderr, flush=True)
     service.start()
     if block:
@@ -180,9 +185,8 @@ def _weights(language: str, service: Service) -> str:
     found = [service.training(name) for name in MODELS]
     try:
         parameters = sum(training["num_parameters"] for training in found) / len(found)
-        budgets = sorted(
-            {cards.large_number(training["target_tokens"], language) for training in found}
-        )
+        tokens = [training["target_tokens"] for training in found]
+        budgets = [cards.large_number(number, language) for number in (min(tokens), max(tokens))]
         date = max(str(training["created"]) for training in found)[:10]
     except (KeyError, TypeError):
         return ""
@@ -190,7 +194,7 @@ def _weights(language: str, service: Service) -> str:
         "page_weights",
         language,
         parameters=cards.large_number(parameters, language),
-        tokens=" – ".join(dict.fromkeys((budgets[0], budgets[-1]))),
+        tokens=" – ".join(dict.fromkeys(budgets)),
         date=date,
     )
 

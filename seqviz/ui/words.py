@@ -91,7 +91,7 @@ WORDS: dict[str, dict[str, str]] = {
         "length_reference": "French reference, written for this project",
         "length_bleu": "sentence BLEU",
         "length_chrf": "sentence chrF",
-        "length_plot": "{metric} of this sentence, at each length",
+        "length_plot": "{metric} at each length of this sentence",
         "length_axis": "English words",
         "length_plot_alt": "{metric} by number of English words. {models}.",
         "length_plot_alt_model": "{model}: {values}",

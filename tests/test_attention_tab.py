@@ -1,0 +1,269 @@
+"""The Attention tab without a browser: what it draws, what it hands out, its endpoint."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+from typing import Any
+from xml.etree import ElementTree
+
+import gradio as gr
+import numpy as np
+import pytest
+
+from seqviz.translation import Translator
+from seqviz.ui import attention
+from seqviz.ui.attention import FIXED, Choice
+from seqviz.ui.service import MAX_CHARACTERS, MODELS, Service
+from seqviz.ui.words import words
+
+SENTENCE = "The teacher painted the green boat and the teacher."
+ODD = "<script>alert(1)</script> ${7*7} $x_$ 我们 שלום 🙂 the the"
+
+
+@pytest.fixture(scope="module")
+def translators(tiny_model, tiny_tokenizer) -> dict[str, Translator]:
+    made = {name: tiny_model(name) for name in MODELS}
+    made["transformer"].set_attn_implementation("eager")
+    return {name: Translator(model, tiny_tokenizer, name=name) for name, model in made.items()}
+
+
+@pytest.fixture
+def service(translators, tmp_path) -> Service:
+    return Service(tmp_path, translators=translators)
+
+
+def draw(service: Service, language: str = "en", **choice: Any) -> dict[str, Any]:
+    """The last state that the tab comes to."""
+    choice = {"text": SENTENCE, **choice}
+    names = ("message", "picture", "caution", "heads", "kind", "layer", "head", "part")
+    states = list(attention._draw(service, Choice(**choice), language))
+    return dict(zip(names, states[-1], strict=True))
+
+
+def labels(picture: str, side: str = "sv-across", number: int = 0) -> list[str]:
+    root = ElementTree.fromstring(f"<div>{picture}</div>")
+    found = [e for e in root.iter() if e.get("class") == side][number]
+    return ["".join(label.itertext()) for label in found]
+
+
+def choices(update: Any) -> list[Any]:
+    return [value for _, value in update.choices]
+
+
+# ---------------------------------------------------------------------------------------------
+# Drawing
+
+
+@pytest.mark.parametrize("model", ["lstm-attention", "transformer"])
+def test_map_of_a_translation(service, model: str):
+    shown = draw(service, model=model)
+    translation = service.translate(model, SENTENCE, attention=True)
+    assert labels(shown["picture"]) == list(translation.source_words)
+    assert labels(shown["picture"], "sv-down") == list(translation.target_words)
+    assert words("attention_caution", "en") in shown["caution"]
+    several = model == "transformer"
+    assert shown["layer"].visible is several and shown["head"].visible is several
+    assert choices(shown["kind"]) == (["cross", "encoder", "decoder"] if several else ["cross"])
+    assert choices(shown["layer"]) == (["", 0, 1] if several else ["", 0])
+    assert shown["part"].visible is False
+
+
+@pytest.mark.parametrize("model", FIXED)
+def test_fixed_vector_is_drawn_as_what_it_is(service, model: str, translators):
+    shown = draw(service, model=model, language="zh")
+    assert "解码器所能知道的，全在这里。" in shown["picture"]
+    assert words("attention_caution_vector", "zh") in shown["caution"]
+    assert shown["kind"].visible is False and shown["heads"] == ""
+    translation = service.translate(model, SENTENCE, attention=True)
+    vector = attention._vector(service, model, translation)
+    # The same numbers as from the tokenizer's own call of the model's encoder.
+    translator = translators[model]
+    encoded = translator.tokenizer(SENTENCE, return_tensors="pt")
+    expected = translator.model.model.encoder(**encoded).vector[0]
+    np.testing.assert_allclose(vector, expected.detach().numpy(), atol=1e-6)
+    text = base64.b64encode(vector.astype("<f4").tobytes()).decode()
+    assert text in shown["picture"]
+
+
+def test_pieces_and_specials(service):
+    translation = service.translate("transformer", SENTENCE, attention=True)
+    pieces = draw(service, model="transformer", unit="pieces")["picture"]
+    assert labels(pieces) == list(translation.source_tokens[:-1])
+    everything = draw(service, model="transformer", unit="pieces", specials=True)["picture"]
+    assert labels(everything) == list(translation.source_tokens)
+    ended = draw(service, model="transformer", specials=True)["picture"]
+    assert labels(ended) == [*translation.source_words, "</s>"]
+
+
+def test_kind_layer_and_head(service):
+    shown = draw(service, model="transformer", kind="encoder", layer=1, head=0)
+    translation = service.translate("transformer", SENTENCE, attention=True)
+    assert labels(shown["picture"], "sv-down") == list(translation.source_words)
+    assert "layer 2 of 2 · head 1 of 2" in shown["picture"]
+    assert shown["layer"].value == 1 and shown["head"].value == 0
+    assert 'data-layer="1" data-head="0" aria-pressed="true"' in shown["heads"]
+
+
+def test_what_a_model_lacks_falls_back_and_is_said(service):
+    shown = draw(service, model="lstm-attention", kind="encoder", layer=2, head=3)
+    assert (
+        "LSTM + attention has no such attention; shown is: French looks at English."
+        in shown["message"]
+    )
+    assert shown["kind"].value == "cross"
+    assert shown["layer"].value == "" and shown["head"].value == ""
+
+
+def test_two_models_on_one_scale(service):
+    shown = draw(service, model="lstm-attention", second="transformer", color_max=0.5)["picture"]
+    root = ElementTree.fromstring(shown)
+    assert root.get("class") == "sv-pair" and len(root) == 2
+    assert shown.count("00.5 weight") == 0 and shown.count("</i>0.5 weight") == 2
+    same = draw(service, model="transformer", second="transformer")["picture"]
+    assert "sv-pair" not in same
+    mixed = draw(service, model="rnn", second="transformer")["picture"]
+    assert "sv-vector" in mixed and "sv-map" in mixed
+
+
+@pytest.mark.parametrize("text", ["", "  \n ", "\u200b"])
+def test_empty_text(service, text: str):
+    shown = draw(service, text=text)
+    assert words("attention_empty", "en") in shown["message"] and shown["picture"] == ""
+
+
+def test_too_long_a_text_is_not_read(service):
+    shown = draw(service, text="a" * (MAX_CHARACTERS + 1))
+    assert "5,001" in shown["message"] and shown["picture"] == ""
+
+
+def test_text_in_parts(service):
+    text = " ".join([SENTENCE] * 20)
+    first, last = draw(service, text=text), draw(service, text=text, part=99)
+    translation = service.translate("lstm-attention", text, attention=True)
+    count = len(translation.parts)
+    assert count > 1 and choices(first["part"]) == list(range(count)) and first["part"].visible
+    assert labels(first["picture"]) == list(translation.parts[0].source_words)
+    assert labels(last["picture"]) == list(translation.parts[-1].source_words)
+    assert last["part"].value == count - 1
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("text", [ODD, "a", "...", "a\x00b \ud83d", "word " * 100])
+def test_any_text_gives_a_well_formed_picture(service, model: str, text: str):
+    shown = draw(service, text=text, model=model)
+    root = ElementTree.fromstring(
+        f"<div>{shown['message']}{shown['picture']}{shown['heads']}</div>"
+    )
+    assert not list(root.iter("script"))
+
+
+def test_a_broken_model_is_said(tmp_path):
+    shown = draw(Service(tmp_path), model="transformer")
+    assert "Transformer could not be loaded: " in shown["message"]
+    assert shown["picture"] == ""
+
+
+def test_values_that_no_component_offers_become_the_first_choice():
+    made = attention._choice(None, "bert", 3, "self", "1", 2.5, "letters", "yes", 7, 0.1, -1)
+    assert made == Choice("")
+
+
+# ---------------------------------------------------------------------------------------------
+# Files
+
+
+def file(service: Service, format: str, language: str = "en", **choice: Any) -> tuple[str, bytes]:
+    made = attention._file(service, Choice(**{"text": SENTENCE, **choice}), language, format)
+    assert made is not None
+    return made["name"], base64.b64decode(made["data"])
+
+
+def test_files_hold_what_is_shown(service):
+    choice = {"model": "transformer", "layer": 1, "head": 0}
+    shown = service.translate("transformer", SENTENCE, attention=True).attention().words()
+    name, data = file(service, "json", **choice)
+    said = json.loads(data)
+    assert name == "attention-transformer-cross-layer-2-head-1.json"
+    assert said["sentence"] == SENTENCE and said["source"] == list(shown.source_tokens)
+    assert (said["layer"], said["head"]) == (1, 0)
+    np.testing.assert_allclose(said["weights"], shown.head(1, 0))
+    _, data = file(service, "csv", **choice)
+    rows = list(csv.reader(io.StringIO(data.decode("utf-8-sig"))))
+    np.testing.assert_allclose([float(x) for x in rows[1][1:-1]], shown.head(1, 0)[0], atol=1e-7)
+    _, data = file(service, "svg", **choice)
+    root = ElementTree.fromstring(data)
+    texts = {e.text for e in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert set(shown.source_tokens) <= texts
+    assert file(service, "png", **choice)[1].startswith(b"\x89PNG")
+    name, data = file(service, "html", second="lstm-attention", **choice)
+    assert name.endswith(".html") and data.count(b"<figure") == 2
+
+
+@pytest.mark.parametrize("format", attention._FORMATS)
+def test_files_of_a_vector(service, format: str):
+    name, data = file(service, format, "zh", model="lstm")
+    assert name == f"vector-lstm.{format}" and data
+    if format == "json":
+        assert len(json.loads(data)["vector"]) == 24
+    if format == "csv":
+        assert len(data.decode().splitlines()) == 25
+
+
+@pytest.mark.parametrize("format", attention._FORMATS)
+def test_files_of_odd_text(service, format: str):
+    assert file(service, format, text=ODD + " \ud83d", model="transformer", specials=True)[1]
+
+
+def test_no_file_of_nothing(service):
+    assert attention._file(service, Choice(" "), "en", "png") is None
+
+
+def test_names_of_all_heads_lead_to_the_choice():
+    event = gr.EventData(None, {"layer": "2", "head": "0"})
+    assert attention._clicked_head(event) == (2, 0)
+    assert attention._clicked_head(gr.EventData(None, {"layer": "", "head": ""})) == ("", "")
+    assert attention._clicked_head(gr.EventData(None, {"layer": "<b>"})) == ("", "")
+
+
+# ---------------------------------------------------------------------------------------------
+# The endpoint
+
+
+def ask(service: Service, text: Any = SENTENCE, model="transformer", kind="cross", *rest: Any):
+    layer, head, beams = (*rest, None, None, 1)[:3] if len(rest) < 3 else rest
+    return attention._attention_for_api(service, text, model, kind, layer, head, beams)
+
+
+def test_endpoint_gives_words_and_weights(service):
+    answer = json.loads(json.dumps(ask(service, SENTENCE, "transformer", "cross", 0, 1, 2)))
+    translation = service.translate("transformer", SENTENCE, 2, attention=True)
+    map_ = translation.attention().words()
+    assert answer["translation"] == translation.text
+    (part,) = answer["parts"]
+    assert part["source"] == list(map_.source_tokens) and part["target"] == list(map_.target_tokens)
+    np.testing.assert_allclose(part["weights"], map_.head(0, 1))
+    np.testing.assert_allclose(np.sum(part["weights"], axis=1) + part["hidden"], 1, atol=1e-5)
+    assert len(ask(service, " ".join([SENTENCE] * 20), "lstm-attention")["parts"]) > 1
+    assert ask(service, "")["parts"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((None,), "expected text, got NoneType"),
+        (("a" * 5001,), "5,001"),
+        ((SENTENCE, "bert"), "expected model to be one of rnn, lstm"),
+        ((SENTENCE, "rnn"), "rnn has no attention"),
+        ((SENTENCE, "lstm-attention", "encoder"), "lstm-attention has cross attention, no encoder"),
+        ((SENTENCE, "transformer", "self"), "expected kind to be one of cross"),
+        ((SENTENCE, "transformer", "cross", 9, None, 1), "expected layer 0 to 1"),
+        ((SENTENCE, "transformer", "cross", "1", None, 1), "expected layer to be a whole number"),
+        ((SENTENCE, "transformer", "cross", None, None, 99), "expected beams to be a whole number"),
+    ],
+)
+def test_endpoint_refuses(service, arguments: tuple, message: str):
+    with pytest.raises(gr.Error, match=message):
+        ask(service, *arguments)
