@@ -65,7 +65,8 @@ def card(training: dict[str, Any], about_data: str = "") -> str:
             "Development BLEU",
             "not measured"
             if not bleu
-            else f"{bleu['score']:.1f} ({bleu['sentences']} sentences, greedy; {bleu['signature']})",
+            else f"{bleu['score']:.1f} ({bleu['sentences']} sentences, greedy; "
+            f"`{bleu['signature'].replace('|', ' ')}`)",
         ),
         (
             "Recipe",
@@ -145,7 +146,7 @@ def results(trainings: dict[str, dict[str, Any]]) -> str:
         f"Measured by `seqviz train` at the end of each run, on development sentences of Europarl "
         f"(`{first['dev_data']['name']}`, SHA-256 `{first['dev_data']['sha256'][:12]}…`): loss with the "
         f"reference as input, BLEU of greedy output on {bleu.get('sentences', 0)} sentences "
-        f"({bleu.get('signature', 'not measured')}). One run a model, without intervals: a first look, no claim. "
+        f"(`{bleu.get('signature', 'not measured')}`). One run a model, without intervals: a first look, no claim. "
         f"Trained on {first['hardware']}.",
     ]
     return "\n".join(rows)

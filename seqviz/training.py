@@ -17,6 +17,7 @@ import contextlib
 import copy
 import hashlib
 import json
+import logging
 import math
 import os
 import platform
@@ -200,6 +201,18 @@ def _checkpoints(folder: Path) -> list[Path]:
     return sorted(folder.glob("checkpoint-*"), reverse=True)
 
 
+@contextlib.contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    """Keep warnings of a logger back."""
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
 def save_checkpoint(
     accelerator: Accelerator, folder: Path, position: Position, keep: int = 2
 ) -> Path:
@@ -214,7 +227,8 @@ def save_checkpoint(
             shutil.rmtree(left_over, ignore_errors=True)
         aside.mkdir(parents=True)
     accelerator.wait_for_everyone()
-    accelerator.save_state(str(aside))
+    with _quiet("accelerate.utils.other"):  # warns of tied weights, which loading ties again
+        accelerator.save_state(str(aside))
     accelerator.wait_for_everyone()
     if accelerator.is_main_process:
         (aside / "position.json").write_text(json.dumps(asdict(position)), encoding="utf-8")

@@ -31,7 +31,7 @@ PAD = V - 1
 each_model = pytest.mark.parametrize("name", MODEL_NAMES)
 each_recurrent = pytest.mark.parametrize("name", RECURRENT_NAMES)
 property_of_models = settings(
-    max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
@@ -297,7 +297,7 @@ class ByHand:
 @pytest.mark.parametrize("num_layers", [1, 3])
 def test_recurrent_model_by_hand(tiny_model, name, num_layers):
     """The whole model, S ≠ T, against a slow calculation of one sentence at a time."""
-    model = tiny_model(name, num_layers=num_layers)
+    model = tiny_model(name, num_layers=num_layers).double()
     batch = a_batch([9, 4, 1], [5, 7, 3])
     target_input = decoder_input(batch["labels"])
     with torch.no_grad():
@@ -306,12 +306,10 @@ def test_recurrent_model_by_hand(tiny_model, name, num_layers):
     for row, (length, target_length) in enumerate(zip([9, 4, 1], [5, 7, 3], strict=True)):
         source = batch["input_ids"][row, :length].tolist()
         logits, weights = hand.logits(source, target_input[row, :target_length].tolist())
-        np.testing.assert_allclose(
-            out.logits[row, :target_length].numpy(), logits, rtol=2e-4, atol=2e-4
-        )
+        np.testing.assert_allclose(out.logits[row, :target_length].numpy(), logits, atol=1e-9)
         if name == "lstm-attention":
             got = out.cross_attentions[0][row, 0, :target_length, :length].numpy()
-            np.testing.assert_allclose(got, weights, atol=2e-5)
+            np.testing.assert_allclose(got, weights, atol=1e-9)
     if name != "lstm-attention":
         assert out.cross_attentions is None
 
@@ -424,7 +422,7 @@ def test_encoder_is_pytorchs_bidirectional_one(tiny_model, name):
 @given(data=st.data())
 @property_of_models
 def test_padding_changes_nothing(tiny_model, name, data):
-    model = tiny_model(name)
+    model = tiny_model(name).double()  # so that any leak shows, however small
     lengths = data.draw(st.lists(st.integers(1, 30), min_size=2, max_size=4))
     extra = data.draw(st.integers(0, 5))
     batch = a_batch(lengths, seed=data.draw(st.integers(0, 1000)))
@@ -440,12 +438,12 @@ def test_padding_changes_nothing(tiny_model, name, data):
                 attention_mask=mask[row : row + 1, :length],
                 decoder_input_ids=target_input[row : row + 1],
             ).logits[0]
-            torch.testing.assert_close(together[row], alone, rtol=1e-4, atol=1e-4)
+            torch.testing.assert_close(together[row], alone, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ALL_NAMES)
 def test_teacher_forced_is_step_by_step(tiny_model, name):
-    model = tiny_model(name)
+    model = tiny_model(name).double()
     batch = without_labels(a_batch([9, 4, 1]))
     target_input = decoder_input(a_batch([1, 1, 1], [12, 12, 12], seed=1)["labels"])
     with torch.no_grad():
@@ -463,11 +461,11 @@ def test_teacher_forced_is_step_by_step(tiny_model, name):
             )
             cache = step.cache
             assert cache.get_seq_length() == t + 1
-            torch.testing.assert_close(step.logits[:, 0], whole.logits[:, t], rtol=1e-4, atol=1e-4)
+            torch.testing.assert_close(step.logits[:, 0], whole.logits[:, t], rtol=0, atol=1e-9)
             for mine, all_steps in zip(
                 step.cross_attentions or (), whole.cross_attentions or (), strict=True
             ):
-                torch.testing.assert_close(mine[:, :, 0], all_steps[:, :, t], rtol=1e-4, atol=1e-5)
+                torch.testing.assert_close(mine[:, :, 0], all_steps[:, :, t], rtol=0, atol=1e-9)
 
 
 @each_recurrent
@@ -549,9 +547,9 @@ def test_embeddings_in_place_of_ids(tiny_model, name):
 
 
 def talkative(model):
-    """The model with sentences of some length: the fixture lets most end after a few tokens."""
+    """The model in double precision, and with sentences of some length: most end after few tokens."""
     model.final_logits_bias[0, 0] = -1.0
-    return model
+    return model.double()
 
 
 @each_model
@@ -708,13 +706,25 @@ def test_saved_and_reloaded_bit_for_bit(tiny_model, tmp_path, name, dtype):
     assert files == {"config.json", "generation_config.json", "model.safetensors"}
     stored = GenerationConfig.from_pretrained(tmp_path)
     assert (stored.max_length, stored.eos_token_id, stored.decoder_start_token_id) == (201, 0, PAD)
-    on_cpu = AutoModelForSeq2SeqLM.from_pretrained(tmp_path, dtype=torch.float32)
-    batch = without_labels(a_batch([5, 3]))
-    with torch.no_grad():
-        one, two = (
-            m.float()(**batch, decoder_input_ids=torch.full((2, 2), PAD)) for m in (model, on_cpu)
-        )
-    assert torch.equal(one.logits, two.logits)
+
+
+@each_model
+def test_half_precision_folder_loaded_in_fp32(tiny_model, tmp_path, name):
+    """Weights are those rounded to fp16; the Transformer's fixed positions are exact."""
+    model = tiny_model(name)
+    positions = (
+        tiny_model(name).model.encoder.get_submodule("embed_positions").weight
+        if name == "transformer"
+        else None
+    )
+    model.half().save_pretrained(tmp_path)
+    reloaded = AutoModelForSeq2SeqLM.from_pretrained(tmp_path, dtype=torch.float32)
+    assert {p.dtype for p in reloaded.parameters()} == {torch.float32}
+    for key, value in model.state_dict().items():
+        if "embed_positions" in key:
+            assert torch.equal(reloaded.state_dict()[key], positions)
+        else:
+            assert torch.equal(reloaded.state_dict()[key], value.float()), key
 
 
 @each_recurrent
@@ -811,17 +821,18 @@ def test_overfits_one_batch(name):
         else {"d_model": 32, "width": 64, "vector_size": 32, "attention_size": 16, "num_layers": 1}
     )  # fmt: skip
     model = build(name, V, seed=1, **sizes)
-    batch = a_batch([6, 3, 8, 5], [6, 9, 4, 7])
-    recipe = training.Recipe(learning_rate=1e-2, matrix_learning_rate=0.0)
-    (optimizer,) = training.optimizers(model, recipe)
+    batch = a_batch([6, 3, 8], [5, 7, 4])
+    recipe = training.Recipe(learning_rate=1e-2, matrix_learning_rate=0.05)
+    optimizers = training.optimizers(model, recipe)
     for _ in range(300):
         loss = model(**batch).loss
-        if loss.item() < 0.1:
+        if loss.item() < 0.03:
             break
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad()
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
     assert loss.item() < 0.1
     # And it says what it has learnt.
     out = model.eval().generate(**without_labels(batch), max_length=12)

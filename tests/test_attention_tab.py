@@ -134,6 +134,11 @@ def test_empty_text(service, text: str):
     assert words("attention_empty", "en") in shown["message"] and shown["picture"] == ""
 
 
+def test_text_that_is_not_english_is_said(service):
+    shown = draw(service, text="我们把分数公布出来", second="transformer")
+    assert shown["message"].count(words("translate_language", "zh")) == 1  # in the writer's language
+
+
 def test_too_long_a_text_is_not_read(service):
     shown = draw(service, text="a" * (MAX_CHARACTERS + 1))
     assert "5,001" in shown["message"] and shown["picture"] == ""

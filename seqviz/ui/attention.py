@@ -17,7 +17,7 @@ from seqviz.attention_map import KINDS, AttentionMap
 from seqviz.ui import cards, heatmap
 from seqviz.ui.service import MAX_BEAMS, MODELS, Service
 from seqviz.ui.tab import MODEL_EVENT, Tab
-from seqviz.ui.translate import too_long
+from seqviz.ui.translate import is_chinese, too_long
 from seqviz.ui.words import words
 
 if TYPE_CHECKING:
@@ -329,6 +329,9 @@ def _draw(service: Service, choice: Choice, language: str) -> Iterator[list[Any]
             reason = {"model": words(f"model_{name}", language), "reason": str(error)}
             said.append(cards.problem(words("attention_failed", language, **reason)))
             continue
+        if any(note.kind == "language" for note in translation.notes):
+            chosen = "zh" if is_chinese(choice.text) else language
+            said.append(_hint(words("translate_language", chosen)))
         said.append(cards.notes([translation], language))
         if name == choice.model:
             parts = max(1, len(translation.parts))
