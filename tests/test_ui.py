@@ -377,8 +377,8 @@ def test_measured_curve(service):
         {"low": low, "high": low + 9, "n": 100, "bleu": 20.0, "bleu_low": 18.0, "bleu_high": 22.0}
         for low in (1, 11, 21)
     ]
-    models = {name: {"natural": {"buckets": buckets}} for name in MODELS}
-    (report / "length.json").write_text(json.dumps({"models": models}), encoding="utf-8")
+    measured = {"natural": {name: {"buckets": buckets} for name in MODELS}}
+    (report / "length.json").write_text(json.dumps({"curves": measured}), encoding="utf-8")
     shown = length._measured(service, "en")
     assert "300 test sentences, 1 to 30 words" in shown and shown.count("<polygon points") >= 4
 

@@ -346,7 +346,8 @@ def _measured(service: Service, language: str) -> str:
         if report is None:
             said = words("length_measured_none", language)
             return f'<section class="measured">{title}<p>{escape(said)}</p></section>'
-        buckets = {name: report["models"][name]["natural"]["buckets"] for name in MODELS}
+        natural = report["curves"]["natural"]
+        buckets = {name: natural[name]["buckets"] for name in MODELS}
         first = buckets[MODELS[0]]
         points = {
             name: [
