@@ -600,7 +600,7 @@ def test_beams_with_and_without_cache(tiny_model, name):
     ]
     assert torch.equal(found[0].sequences, found[1].sequences)
     torch.testing.assert_close(
-        found[0].sequences_scores, found[1].sequences_scores, rtol=1e-4, atol=1e-4
+        found[0].sequences_scores, found[1].sequences_scores, rtol=0, atol=1e-5
     )
     # Hypotheses did move from beam to beam, else this would not show anything.
     assert any(len(set(row.tolist()) - {-1}) > 1 for row in found[0].beam_indices[::4])
@@ -623,7 +623,7 @@ def test_beam_score_is_that_of_the_sequence(tiny_model, name):
         logits = model(**inputs, decoder_input_ids=out.sequences[:, :-1]).logits
     log_probs = logits.log_softmax(-1).gather(-1, labels.unsqueeze(-1)).squeeze(-1)
     expected = log_probs.masked_fill(labels == PAD, 0.0).sum(1)
-    torch.testing.assert_close(out.sequences_scores, expected, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(out.sequences_scores, expected.float(), rtol=0, atol=1e-5)
 
 
 @each_model
@@ -812,13 +812,13 @@ def test_muon_gets_the_matrices_between_hidden_states(tiny_model, name):
 # Learning
 
 
-@pytest.mark.parametrize("name", ALL_NAMES)
+@each_model
 def test_overfits_one_batch(name):
     sizes = (
         {"d_model": 32, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 64,
          "decoder_ffn_dim": 64, "encoder_attention_heads": 2, "decoder_attention_heads": 2}
         if name == "transformer"
-        else {"d_model": 32, "width": 64, "vector_size": 32, "attention_size": 16, "num_layers": 1}
+        else {"d_model": 32, "width": 48, "vector_size": 32, "attention_size": 16, "num_layers": 1}
     )  # fmt: skip
     model = build(name, V, seed=1, **sizes)
     batch = a_batch([6, 3, 8], [5, 7, 4])

@@ -6,15 +6,20 @@ import base64
 import csv
 import io
 import json
+import re
+from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
 
 import gradio as gr
 import numpy as np
 import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
 
+from seqviz import ui
 from seqviz.translation import Translator
-from seqviz.ui import attention
+from seqviz.ui import attention, look
 from seqviz.ui.attention import FIXED, Choice
 from seqviz.ui.service import MAX_CHARACTERS, MODELS, Service
 from seqviz.ui.words import words
@@ -136,7 +141,8 @@ def test_empty_text(service, text: str):
 
 def test_text_that_is_not_english_is_said(service):
     shown = draw(service, text="我们把分数公布出来", second="transformer")
-    assert shown["message"].count(words("translate_language", "zh")) == 1  # in the writer's language
+    # Said once, and in the language of the writer.
+    assert shown["message"].count(words("translate_language", "zh")) == 1
 
 
 def test_too_long_a_text_is_not_read(service):
@@ -272,3 +278,100 @@ def test_endpoint_gives_words_and_weights(service):
 def test_endpoint_refuses(service, arguments: tuple, message: str):
     with pytest.raises(gr.Error, match=message):
         ask(service, *arguments)
+
+
+def test_endpoint_over_http(service):
+    app = gr.mount_gradio_app(FastAPI(), ui.build(service=service), path="/")
+
+    def call(client: TestClient, *data: Any) -> tuple[str, Any]:
+        asked = client.post("/gradio_api/call/attention", json={"data": data}).json()
+        stream = client.get(f"/gradio_api/call/attention/{asked['event_id']}").text
+        event, payload = re.findall(r"event: (complete|error)\ndata: (.*)", stream)[-1]
+        return event, json.loads(payload)
+
+    with TestClient(app) as client:
+        event, (answer,) = call(client, SENTENCE, "lstm-attention", "cross", None, None, 1)
+        assert event == "complete" and answer["layer"] is None
+        assert answer["parts"] == ask(service, SENTENCE, "lstm-attention")["parts"]
+        event, answer = call(client, SENTENCE, "lstm", "cross", None, None, 1)
+        assert event == "error" and "no attention" in json.dumps(answer)
+        parameters = client.get("/gradio_api/info").json()["named_endpoints"]["/attention"]
+        names = [parameter["parameter_name"] for parameter in parameters["parameters"]]
+        assert names == ["text", "model", "kind", "layer", "head", "beams"]
+
+
+# ---------------------------------------------------------------------------------------------
+# In a browser, on the page
+
+
+@pytest.fixture(scope="module")
+def address(translators, tmp_path_factory) -> Iterator[str]:
+    service = Service(tmp_path_factory.mktemp("page"), translators=translators)
+    page = ui.build(service=service)
+    _, found, _ = page.queue().launch(
+        server_name="127.0.0.1",
+        prevent_thread_lock=True,
+        quiet=True,
+        ssr_mode=False,
+        theme=look.theme(),
+        css=look.CSS,
+        head=look.HEAD,
+    )
+    yield found
+    page.close()
+
+
+@pytest.mark.browser
+def test_the_tab_in_a_browser(chromium: str, address: str, translators, tmp_path):
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=chromium,
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        )
+        page = browser.new_page(viewport={"width": 1280, "height": 1400})
+        page.set_default_timeout(60_000)
+        faults: list[str] = []
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("dialog", lambda dialog: (faults.append("dialog"), dialog.dismiss()))
+        page.goto(address)
+        page.get_by_role("tab").nth(2).click()
+        # The example's map is there without a click.
+        page.wait_for_selector("#attention-map .sv-map")
+        # A new text: its map answers the pointer too, and asks nobody.
+        page.locator("#attention-source textarea").fill(ODD)
+        page.locator("#attention-model label").nth(3).click()
+        page.locator("#attention-more button").first.click()
+        page.locator("#attention-specials label").nth(1).click()
+        page.wait_for_function(
+            "[...document.querySelectorAll('#attention-map .sv-across span')].some(e => e.textContent == '${7*7}')"
+        )
+        page.wait_for_selector("#attention-map .sv-down .sv-special")
+        page.wait_for_load_state("networkidle")
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        labels = page.locator("#attention-map .sv-across span")
+        assert labels.all_inner_texts() == [*ODD.split(), "</s>"]
+        labels.nth(1).hover()
+        assert (
+            page.locator("#attention-map .sv-readout")
+            .inner_text()
+            .startswith("${7*7} is looked at")
+        )
+        assert asked == []
+        # A small picture leads to its head.
+        page.locator("#attention-heads button[data-layer='1'][data-head='0']").click()
+        page.wait_for_function(
+            "document.querySelector('#attention-map .sv-title').textContent.includes('layer 2 of 2 · head 1 of 2')"
+        )
+        # What is taken away is what is shown.
+        page.locator("#attention-download button").first.click()
+        with page.expect_download() as download:
+            page.locator("#attention-json").click()
+        download.value.save_as(tmp_path / "map.json")
+        said = json.loads((tmp_path / "map.json").read_text(encoding="utf-8"))
+        assert (said["layer"], said["head"], said["kind"]) == (1, 0, "cross")
+        assert said["source"] == [*ODD.split(), "</s>"]
+        browser.close()
+    assert faults == []
