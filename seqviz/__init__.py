@@ -9,6 +9,9 @@ print(translation.text)
 from __future__ import annotations
 
 import importlib
+import importlib.abc
+import importlib.util
+import sys
 from typing import TYPE_CHECKING, Any
 
 from seqviz.version import __version__, versions
@@ -50,3 +53,31 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+class _WhenTransformersIsImported(importlib.abc.MetaPathFinder):
+    """Makes `AutoModelForSeq2SeqLM` know our models as soon as somebody imports Transformers.
+
+    Doing it here and now would import PyTorch, which takes seconds that the page does not have at start.
+    """
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
+        if fullname != "transformers":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def execute_and_register(module: Any) -> None:
+                execute(module)
+                importlib.import_module("seqviz.architectures")
+
+            spec.loader.exec_module = execute_and_register
+        return spec
+
+
+if "transformers" in sys.modules:
+    importlib.import_module("seqviz.architectures")
+else:
+    sys.meta_path.insert(0, _WhenTransformersIsImported())

@@ -269,7 +269,9 @@ def _lines(file: Path | None) -> Iterator[str]:
 @app.command()
 def report(
     models: Annotated[Path, typer.Option(help="Folder of the model folders.")] = Path("models"),
-    readme: Annotated[Path, typer.Option(help="README whose results are filled in.")] = Path("README.md"),
+    readme: Annotated[Path, typer.Option(help="README whose results are filled in.")] = Path(
+        "README.md"
+    ),
 ) -> None:
     """Write the numbers of the shipped weights into the README and the model cards.
 

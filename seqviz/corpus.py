@@ -262,7 +262,10 @@ def _encode_into(
                 dropped[f"length ratio over {MAX_LENGTH_RATIO:g}"] += 1
             else:
                 kept.append((s, t, words, documents.setdefault(pair.document, len(documents))))
-        for name, ids in (("source", [row[0] for row in kept]), ("target", [row[1] for row in kept])):
+        for name, ids in (
+            ("source", [row[0] for row in kept]),
+            ("target", [row[1] for row in kept]),
+        ):
             parts[name].append(np.fromiter((i for row in ids for i in row), np.uint16))
             parts[f"{name}_offsets"].append(np.fromiter(map(len, ids), np.int64, len(ids)))
         parts["source_words"].append(np.array([row[2] for row in kept], np.uint16))

@@ -121,7 +121,9 @@ def read_training(models: Path) -> dict[str, dict[str, Any]]:
         for file in models.glob("*/training.json")
         if (file.parent / "model.safetensors").is_file()
     }
-    return dict(sorted(found.items(), key=lambda item: order.index(item[0]) if item[0] in order else 99))
+    return dict(
+        sorted(found.items(), key=lambda item: order.index(item[0]) if item[0] in order else 99)
+    )
 
 
 def results(trainings: dict[str, dict[str, Any]]) -> str:
@@ -135,7 +137,11 @@ def results(trainings: dict[str, dict[str, Any]]) -> str:
         rows.append(
             f"| `{name}` | {training['num_parameters']:,} | {training['target_tokens']:,} | "
             f"{training['dev_loss']:.3f} | "
-            + (f"{bleu['score']:.1f} | {bleu['brevity_penalty']:.2f} |" if bleu else "not measured | |")
+            + (
+                f"{bleu['score']:.1f} | {bleu['brevity_penalty']:.2f} |"
+                if bleu
+                else "not measured | |"
+            )
         )
     first = next(iter(trainings.values()), None)
     if not first:
@@ -161,5 +167,7 @@ def fill_readme(text: str, block: str) -> str:
     before, begin, rest = text.partition(_BEGIN)
     _, end, after = rest.partition(_END)
     if not begin or not end or _BEGIN in rest or _END in after:
-        raise ValueError(f"expected one {_BEGIN} followed by one {_END} in the README; restore them")
+        raise ValueError(
+            f"expected one {_BEGIN} followed by one {_END} in the README; restore them"
+        )
     return f"{before}{begin}\n{block}\n{end}{after}"

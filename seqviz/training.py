@@ -796,6 +796,12 @@ def save_model(
     try:
         aside.chmod(0o755)
         copy.deepcopy(model).cpu().half().eval().save_pretrained(aside)
+        # Stored in half precision, to be computed with in single precision, by whoever loads it.
+        config = json.loads((aside / "config.json").read_text(encoding="utf-8"))
+        config["dtype"] = "float32"
+        (aside / "config.json").write_text(
+            json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8"
+        )
         tokenizer.save_pretrained(aside)
         report["weights_sha256"] = corpus.file_digest(aside / "model.safetensors")
         (aside / "training.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")

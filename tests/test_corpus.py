@@ -271,21 +271,30 @@ def test_control_text_is_encoded_as_text(tmp_path, tiny_tokenizer):
     assert special.isdisjoint(encoded.source.tolist() + encoded.target.tolist())
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"truncation": True, "max_length": 4},
+        {"padding": "max_length", "max_length": 60},
+        {"split_special_tokens": False},
+    ],
+)
 def test_what_was_asked_of_the_tokenizer_before_does_not_matter(
-    file, tmp_path, tiny_tokenizer_folder
+    file, tmp_path, tiny_tokenizer_folder, asked
 ):
-    """Truncation and padding stay switched on in a fast tokenizer after a call that asked for them."""
+    """A fast tokenizer remembers what its last call asked for."""
+    with file.open("a", encoding="utf-8") as stream:
+        stream.write("z\tNobody </s> today.\tPersonne aujourd'hui.\n")
     fresh = tokenizers.load(tiny_tokenizer_folder)
     expected = corpus.encode_corpus(file, fresh, tmp_path / "fresh")
     used = tokenizers.load(tiny_tokenizer_folder)
-    used(["an apple", "a"], truncation=True, max_length=4, padding="max_length")
-    used("</s>", split_special_tokens=False)
+    used(["an apple", "a"], **asked)
     got = corpus.encode_corpus(file, used, tmp_path / "used")
+    assert len(got) == 101
     np.testing.assert_array_equal(got.source, expected.source)
     np.testing.assert_array_equal(got.target_offsets, expected.target_offsets)
-    assert [p.name for p in (tmp_path / "used").iterdir()] == [
-        p.name for p in (tmp_path / "fresh").iterdir()
-    ]
+    caches = [[p.name for p in (tmp_path / name).iterdir()] for name in ("used", "fresh")]
+    assert caches[0] == caches[1]
 
 
 def test_cache_is_reused_and_memory_mapped(file, tmp_path, tiny_tokenizer, monkeypatch):

@@ -68,7 +68,9 @@ def test_imports_point_down_only() -> None:
         for module in _imports(path):
             parts = module.split(".")
             if parts[0] == "seqviz" and len(parts) > 1 and parts[1] in level:
-                assert level[parts[1]] <= level[name], f"{path} imports {module}, which lies above it"
+                assert level[parts[1]] <= level[name], (
+                    f"{path} imports {module}, which lies above it"
+                )
 
 
 def test_every_module_has_a_layer() -> None:
@@ -101,7 +103,10 @@ def test_pins_lie_within_the_ranges_of_the_package() -> None:
     from packaging.requirements import Requirement
 
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = [*project["dependencies"], *(r for e in project["optional-dependencies"].values() for r in e)]
+    wanted = [
+        *project["dependencies"],
+        *(r for e in project["optional-dependencies"].values() for r in e),
+    ]
     ranges = {r.name: r.specifier for r in map(Requirement, wanted)}
     for file in ("requirements.txt", "tests/requirements.txt"):
         for line in (REPOSITORY / file).read_text(encoding="utf-8").splitlines():

@@ -391,3 +391,26 @@ def test_import_is_light() -> None:
         "sys.exit(f'imported {heavy}' if heavy else 0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import seqviz; from transformers import AutoModelForSeq2SeqLM",
+        "from transformers import AutoModelForSeq2SeqLM; import seqviz",
+    ],
+)
+def test_importing_seqviz_is_enough_for_the_auto_classes(imports: str, saved: Path) -> None:
+    code = f"{imports}; print(type(AutoModelForSeq2SeqLM.from_pretrained({str(saved)!r})).__name__)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "RecurrentForConditionalGeneration"
+
+
+def test_a_saved_model_is_computed_with_in_single_precision(saved: Path) -> None:
+    """Whoever loads the folder without saying a type gets fp32, from weights stored in fp16."""
+    from safetensors import safe_open
+    from transformers import AutoModelForSeq2SeqLM
+
+    with safe_open(saved / "model.safetensors", "pt") as file:
+        assert {file.get_tensor(key).dtype for key in file.keys()} == {torch.float16}  # noqa: SIM118
+    assert AutoModelForSeq2SeqLM.from_pretrained(saved).dtype == torch.float32
