@@ -78,19 +78,6 @@ def address(page_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
         server.wait(10)
 
 
-@pytest.fixture(scope="module")
-def browser(chromium: str):
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=chromium,
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
-        yield browser
-        browser.close()
-
-
 class Visit:
     """A page that remembers what went wrong on it."""
 

@@ -230,19 +230,6 @@ def test_sixty_words_are_fast_and_small():
 # In a browser
 
 
-@pytest.fixture(scope="module")
-def browser(chromium: str):
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=chromium,
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
-        yield browser
-        browser.close()
-
-
 SENTENCE = tuple("the cat saw the dog and the bird".split())
 LONG = tuple(f"parliament{i}" for i in range(60))
 

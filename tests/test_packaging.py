@@ -5,15 +5,11 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
-import sys
 import tomllib
-import zipfile
 from pathlib import Path
 
 import pytest
 import yaml
-
-from seqviz.version import __version__
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
@@ -134,19 +130,3 @@ def test_nothing_names_a_machine() -> None:
             text = path.read_text(encoding="utf-8")
             found = pattern.search(text) if path != Path(__file__) else None
             assert not found, f"{path}: {text[found.start() : found.start() + 60]}"
-
-
-@pytest.mark.slow
-def test_wheel_carries_the_models(tmp_path: Path) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(REPOSITORY)],
-        check=True,
-        capture_output=True,
-    )
-    (wheel,) = tmp_path.glob("*.whl")
-    assert __version__ in wheel.name
-    names = set(zipfile.ZipFile(wheel).namelist())
-    for model in ("rnn", "lstm", "lstm-attention", "transformer"):
-        assert f"seqviz/models/{model}/model.safetensors" in names
-    assert {"seqviz/models/tokenizer/tokenizer.json", "seqviz/texts.json"} <= names
-    assert "seqviz/ui/page.css" in names

@@ -667,6 +667,24 @@ def test_accumulation_changes_nothing(run, tmp_path):
             torch.testing.assert_close(value, one[key], rtol=0, atol=1e-5)
 
 
+def test_every_epoch_has_all_text_and_other_joins(sources):
+    """The loop plans each epoch anew: the same text, joined and batched differently."""
+    accelerator = SimpleNamespace(process_index=0, num_processes=1)
+    position = training.Position()
+    made = training._batches(sources, RECIPE, position, accelerator, 1, 299, 0)
+    epochs: list[list[list[int]]] = []
+    for number in range(3):
+        rows = []
+        for _ in range(steps_of_an_epoch(sources, number)):
+            (chunk,) = next(made)[0].chunks
+            rows += [row[row != -100].tolist() for row in chunk.labels]
+        assert position.epoch == number
+        epochs.append(rows)
+    texts = [sorted(token for row in rows for token in row if token) for rows in epochs]
+    assert texts[0] == texts[1] == texts[2]
+    assert len({str(sorted(rows)) for rows in epochs}) == 3
+
+
 @pytest.mark.parametrize("processes", [2, 3, 7])
 def test_processes_share_a_batch(sources, processes):
     """Together they see every example once; all take the same steps of the same size."""
