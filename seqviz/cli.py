@@ -55,15 +55,24 @@ def _default_runs() -> Path:
     return (Path(cache) if cache else Path.home() / ".cache") / "seqviz" / "runs"
 
 
-@app.callback()
-def _root(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
-) -> None:
-    if version:
+def _print_version(asked: bool) -> None:
+    if asked:
         from seqviz.version import __version__
 
         typer.echo(__version__)
         raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    pass
 
 
 @app.command(no_args_is_help=True)
@@ -170,6 +179,17 @@ def train(
         corpus.Source(corpus.encode_corpus(path, shared, cache, held_out=kept_out), repeat)
         for path, repeat in map(_split_repeat, data)
     ]
+    if dev is None:
+        typer.echo(
+            "note: without --dev there is no validation loss, and seqviz.load refuses the model",
+            err=True,
+        )
+    if 0 < tokens < 4 * warmup_tokens:
+        typer.echo(
+            f"note: the warm-up takes {warmup_tokens:,} of {tokens:,} tokens; for a short run give a "
+            "smaller --warmup-tokens and --batch-tokens",
+            err=True,
+        )
     result = training.train(
         name,
         sources,
@@ -191,6 +211,8 @@ def train(
     )
     if result.report is not None:
         _finish_model(out, result.report, dev, about_data)
+    if result.interrupted:
+        raise typer.Exit(130)  # so that a loop over models in a shell can stop too
 
 
 def _finish_model(
@@ -259,6 +281,8 @@ def translate(
 
 def _lines(file: Path | None) -> Iterator[str]:
     """Lines of a file or of standard input; only a line feed ends one."""
+    if file is not None and not file.is_file():
+        raise UsageError(f"expected a text file at {file}, found none; check the path")
     stream = sys.stdin.buffer if file is None else file.open("rb")
     with stream:
         for number, raw in enumerate(stream):
@@ -334,6 +358,13 @@ def main() -> None:
         # The reader has gone (… | head): no more output, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except ModuleNotFoundError as error:
+        extra = "train" if error.name in ("accelerate", "sentencepiece", "tqdm") else "app,train"
+        _fail(
+            f"this command needs the package {error.name}, which is not installed; "
+            f"pip install 'seqviz[{extra}]', or in a checkout pip install '.[{extra}]'",
+            1,
+        )
     except (ValueError, OSError, RuntimeError) as error:
         _fail(" ".join(str(error).split()) or type(error).__name__, 1)
 

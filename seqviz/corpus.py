@@ -91,7 +91,12 @@ def read_pairs(path: str | os.PathLike[str]) -> Iterator[Pair]:
                 if len(columns) != 3:
                     raise CorpusError(
                         f"{path}, line {number}: expected 3 tab-separated columns (document, source, "
-                        f"target), got {len(columns)}; replace tabs inside sentences by spaces"
+                        f"target), got {len(columns)}; "
+                        + (
+                            "add the missing column"
+                            if len(columns) < 3
+                            else "replace tabs inside sentences by spaces"
+                        )
                     )
                 yield Pair(*columns)
     except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:

@@ -39,6 +39,7 @@ from accelerate.utils.other import load as load_pickled
 from torch import Tensor, nn
 from torch.nn import functional
 from tqdm import tqdm
+from transformers.utils import logging as transformers_logging
 
 from seqviz import corpus
 from seqviz.architectures import build, num_parameters
@@ -360,11 +361,13 @@ class Result:
         finished: the budget was reached and the model saved.
         position: where the run stands.
         report: what ``training.json`` holds, if finished.
+        interrupted: a signal ended the call early; the run was saved.
     """
 
     finished: bool
     position: Position
     report: dict[str, Any] | None = None
+    interrupted: bool = False
 
 
 def train(
@@ -461,6 +464,7 @@ def train(
 
     started = time.monotonic()
     seconds_before, tokens_before, last_save = position.seconds, position.tokens, started
+    last_said = started
     next_dev = (position.tokens // dev_every_tokens + 1) * dev_every_tokens
     smoothed: float | None = None
     recent: list[tuple[float, int]] = []
@@ -555,6 +559,14 @@ def train(
             bar.set_postfix(loss=f"{smoothed:.3f}", refresh=False)
             if on_step:
                 on_step(position, loss)
+            if bar.disable and time.monotonic() - last_said > 30:
+                last_said = time.monotonic()
+                speed = (position.tokens - tokens_before) / elapsed()
+                say(
+                    f"{name}: {position.tokens:,}"
+                    + (f" of {position.budget:,}" if position.budget else "")
+                    + f" tokens, loss {smoothed:.3f}, {speed:,.0f} tokens/s"
+                )
             if position.step % 20 == 0:
                 log.add(
                     step=position.step,
@@ -582,7 +594,7 @@ def train(
     position.seconds = seconds_before + elapsed()
     if not finished:
         say(f"{name}: saved after {position.tokens:,} target tokens; the same command goes on")
-        return Result(False, position)
+        return Result(False, position, interrupted=stop.asked)
 
     save()
     report = None
@@ -591,6 +603,8 @@ def train(
         dev_loss = None if dev is None else mean_loss(final, dev, device, sample=dev_sample)
         if dev_loss is not None:
             log.add(tokens=position.tokens, step=position.step, dev_loss=dev_loss)
+        said_loss = "" if dev_loss is None else f", validation loss {dev_loss:.3f}"
+        say(f"{name}: done after {position.tokens:,} target tokens{said_loss}; saved in {out}")
         report = _report(name, final, sources, recipe, position, log, dev, dev_loss, accelerator)
         save_model(final, tokenizer, out, report)
     accelerator.wait_for_everyone()
@@ -782,6 +796,18 @@ def hardware(device: torch.device | str = "cpu") -> str:
     return f"CPU {model}, {torch.get_num_threads()} threads"
 
 
+@contextlib.contextmanager
+def _no_progress_bar() -> Iterator[None]:
+    """Transformers shows a bar even for writing one small file."""
+    shown = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            transformers_logging.enable_progress_bar()
+
+
 def save_model(
     model: nn.Module, tokenizer: Any, folder: str | os.PathLike[str], report: dict[str, Any]
 ) -> None:
@@ -795,7 +821,8 @@ def save_model(
     aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
     try:
         aside.chmod(0o755)
-        copy.deepcopy(model).cpu().half().eval().save_pretrained(aside)
+        with _no_progress_bar():
+            copy.deepcopy(model).cpu().half().eval().save_pretrained(aside)
         # Stored in half precision, to be computed with in single precision, by whoever loads it.
         config = json.loads((aside / "config.json").read_text(encoding="utf-8"))
         config["dtype"] = "float32"

@@ -13,6 +13,7 @@ import pytest
 
 from seqviz import cli
 from seqviz.training import save_model
+from seqviz.version import __version__
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +114,27 @@ def test_an_error_is_one_line(
     assert err.count("\n") == 1
     assert out == ""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run_here(["--version"], monkeypatch, capsys)
+    assert (code, out) == (0, f"{__version__}\n")
+
+
+def test_a_missing_package_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pairs.tsv").write_text("d\tA bridge.\tUn pont.\n", encoding="utf-8")
+    monkeypatch.setitem(sys.modules, "sentencepiece", None)
+    monkeypatch.setitem(sys.modules, "gradio", None)
+    monkeypatch.setitem(sys.modules, "seqviz.ui", None)
+    arguments = ["--data", str(tmp_path / "pairs.tsv"), "--out", str(tmp_path / "tokenizer")]
+    for command in (["tokenizer", *arguments], ["app"]):
+        code, out, err = run_here(command, monkeypatch, capsys)
+        assert (code, out) == (1, "")
+        assert "pip install" in err
+        assert err.startswith("seqviz: error: ")
+        assert err.count("\n") == 1
 
 
 def test_help_has_examples(

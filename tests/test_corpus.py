@@ -101,7 +101,8 @@ def test_last_line_may_lack_its_newline(tmp_path):
 def test_wrong_number_of_columns(tmp_path, line, columns):
     path = write(tmp_path / "c.tsv", LINES + line + b"\n")
     with pytest.raises(
-        CorpusError, match=rf"c\.tsv, line 4: expected 3 tab.*got {columns}; replace"
+        CorpusError,
+        match=rf"c\.tsv, line 4: expected 3 tab.*got {columns}; {'add' if columns < 3 else 'replace'}",
     ):
         list(corpus.read_pairs(path))
 

@@ -14,7 +14,7 @@ WORDS: dict[str, dict[str, str]] = {
         "page_subline": "Four generations of translators, English to French, trained alike and running here "
         "and now.",
         "page_weights": "About {parameters} parameters each · trained on {tokens} French tokens each · "
-        "weights of {date}",
+        "weights of {date} · small and briefly trained: expect mistakes, compare the models",
         "page_loading": "The models are being loaded. This takes a few seconds after a start.",
         "page_broken": "A model could not be loaded.",
         "page_footer": "Trained on Europarl v7 (© European Union; Koehn 2005) and Tatoeba (CC BY 2.0 FR, "
@@ -60,7 +60,7 @@ WORDS: dict[str, dict[str, str]] = {
         "translate_box": "An English sentence",
         "translate_placeholder": "Type or paste English here; Shift + Enter translates",
         "translate_button": "Translate",
-        "translate_longer": "Make it longer →",
+        "translate_longer": "See a sentence grow →",
         "translate_examples": "Examples",
         "translate_beams": "Search",
         "translate_beams_1": "greedy search",
@@ -103,8 +103,8 @@ WORDS: dict[str, dict[str, str]] = {
         "models on this machine. sentence BLEU and sentence chrF compare each output with one French "
         "reference written for this project; they are noisy for a single sentence. sacreBLEU {version}, settings {bleu} and {chrf}.",
         "length_measured": "The whole test set",
-        "length_measured_none": "One sentence proves little. BLEU by length over the whole test set is not "
-        "measured yet for these weights.",
+        "length_measured_none": "One sentence proves little: an output that repeats common words can even score "
+        "higher as the reference grows. BLEU by length over the whole test set is not measured yet for these weights.",
         "length_measured_text": "BLEU by length over {number} test sentences, {low} to {high} words.",
         "length_measured_format": "BLEU by length: the report has a format this page does not know.",
         # Attention tab
@@ -183,7 +183,8 @@ WORDS: dict[str, dict[str, str]] = {
         "page_title": "seqviz：句子变长，谁先忘记？",
         "page_headline": "句子变长，谁先忘记？",
         "page_subline": "四代英译法模型，训练条件相同，就在这台机器上当场翻译。",
-        "page_weights": "每个模型约 {parameters}参数，用 {tokens}个法语词元训练 · 权重日期 {date}",
+        "page_weights": "每个模型约 {parameters}参数，用 {tokens}个法语词元训练 · 权重日期 {date} · "
+        "模型很小、训练很短：错误难免，请看它们之间的差别",
         "page_loading": "正在加载模型，启动后需要几秒钟。",
         "page_broken": "有一个模型没能加载。",
         "page_footer": "训练语料：Europarl v7（© European Union；Koehn 2005）与 Tatoeba（CC BY 2.0 FR，"
@@ -228,7 +229,7 @@ WORDS: dict[str, dict[str, str]] = {
         "translate_box": "一句英语",
         "translate_placeholder": "在这里输入或粘贴英语，按 Shift + Enter 翻译",
         "translate_button": "翻译",
-        "translate_longer": "把句子变长 →",
+        "translate_longer": "看句子怎样变长 →",
         "translate_examples": "例句",
         "translate_beams": "搜索方式",
         "translate_beams_1": "贪心搜索",
@@ -269,7 +270,7 @@ WORDS: dict[str, dict[str, str]] = {
         "句子级 BLEU 和句子级 chrF 把译文与本项目撰写的一份法语参考译文相比，单看一句波动很大。"
         "sacreBLEU {version}，设置 {bleu} 与 {chrf}。",
         "length_measured": "整个测试集",
-        "length_measured_none": "单看一句说明不了什么。整个测试集上 BLEU 随句长的变化，这套权重还没有测量。",
+        "length_measured_none": "单看一句说明不了什么：一味重复常用词的译文，参考译文越长，分数有时反而越高。整个测试集上 BLEU 随句长的变化，这套权重还没有测量。",
         "length_measured_text": "整个测试集上 BLEU 随句长的变化：共 {number} 个句子，{low} 到 {high} 词。",
         "length_measured_format": "BLEU 随句长的变化：报告的格式本页不认识。",
         # Attention tab
