@@ -58,7 +58,7 @@ def card(training: dict[str, Any], about_data: str = "") -> str:
         ),
         (
             "Time",
-            f"{training['seconds'] / 3600:.1f} h, beside other work, on {training['hardware']}",
+            f"{training['seconds'] / 60:,.0f} minutes of wall-clock time on {training['hardware']}",
         ),
         ("Development loss", "not measured" if loss is None else f"{loss:.3f} nats a target token"),
         (
