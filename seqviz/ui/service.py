@@ -233,13 +233,9 @@ def _texts() -> dict[str, Any]:
 
 
 def _score(translation: Translation, reference: str) -> Scored:
-    import sacrebleu
+    from seqviz.evaluation import sentence_scores
 
-    return Scored(
-        translation,
-        bleu=sacrebleu.sentence_bleu(translation.text, [reference]).score,
-        chrf=sacrebleu.sentence_chrf(translation.text, [reference]).score,
-    )
+    return Scored(translation, **sentence_scores(translation.text, reference))
 
 
 class _Cache:
