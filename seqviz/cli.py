@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -222,14 +223,15 @@ def _finish_model(
     from seqviz.report import card, write_json, write_text
 
     if dev is not None and report["dev_loss"] is not None:
-        from seqviz import corpus, evaluation
+        from seqviz import corpus, scores
         from seqviz.translation import load
 
         pairs = list(corpus.read_pairs(dev))
         pairs = [p for p in pairs if 0 < len(p.source.split()) <= corpus.MAX_SOURCE_WORDS]
         pairs = pairs[:: max(1, len(pairs) // 500)][:500]
-        report["dev_bleu"] = evaluation.score_pairs(
-            load(folder), [p.source for p in pairs], [p.target for p in pairs]
+        translations = load(folder).translate([p.source for p in pairs])
+        report["dev_bleu"] = scores.corpus_bleu(
+            [t.text for t in translations], [p.target for p in pairs]
         )
         write_json(folder / "training.json", report)
         typer.echo(f"{folder}: development BLEU {report['dev_bleu']['score']:.1f}", err=True)
@@ -290,27 +292,245 @@ def _lines(file: Path | None) -> Iterator[str]:
             yield line.removeprefix("\ufeff") if number == 0 else line
 
 
+@app.command(no_args_is_help=True)
+def evaluate(
+    data: Annotated[
+        Path, typer.Option(help="Corpus file (document, source, target; plain, .gz or .xz).")
+    ],
+    out: Annotated[Path, typer.Option(help="JSON file that the report is written to.")],
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A shipped model or a model folder; several times; all four if left out."
+        ),
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="About so many sentences, evenly over the lengths; all if left out."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the sample and of the resamples.")] = 1,
+    beams: Annotated[int, typer.Option(min=1, max=32, help="1 is greedy search.")] = 1,
+    resamples: Annotated[int, typer.Option(min=10, help="Of the bootstrap.")] = 1_000,
+    runs: Annotated[
+        bool, typer.Option(help="Also the same-content curve; for a corpus in document order.")
+    ] = True,
+    prediction: Annotated[
+        Path | None, typer.Option(help="Prediction whose hypotheses the report answers.")
+    ] = None,
+    work: Annotated[
+        Path | None, typer.Option(help="Folder that remembers outputs, so that one can go on.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes, one thread each; one a core if left out.")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help='"cpu", "cuda", …')] = None,
+) -> None:
+    """Measure quality by sentence length: BLEU, chrF and loss with intervals, two curves, the effect.
+
+    A stopped evaluation goes on where it was when it is called again.
+
+    Examples: seqviz evaluate --data test.tsv.xz --sample 2000 --out length.json
+    seqviz evaluate --data test.tsv.xz --model lstm --model my-models/lstm-wide --out mine.json
+    """
+    from seqviz import evaluation
+    from seqviz.corpus import file_digest
+    from seqviz.coverage import Lexicon
+    from seqviz.length_report import length_report
+    from seqviz.report import write_json
+    from seqviz.version import hardware
+
+    folders = _model_folders(model)
+    foreseen = None
+    if prediction:
+        if not prediction.is_file():
+            raise UsageError(f"expected a prediction at {prediction}, found none; check the path")
+        foreseen = json.loads(prediction.read_text(encoding="utf-8"))
+    plan = evaluation.plan(data, sample=sample, seed=seed, runs=runs)
+    typer.echo(
+        f"{len(plan.pairs):,} sentences, {len(plan.runs):,} runs, {len(folders)} models", err=True
+    )
+    for reason, count in plan.skipped.items():
+        typer.echo(f"note: {count:,} pairs left out: {reason}", err=True)
+    place = work or _default_runs() / "evaluations"
+    works = {name: evaluation.Work(place, folder, beams) for name, folder in folders.items()}
+
+    def say(done: int, total: int, left: float) -> None:
+        typer.echo(f"{done / total:.0%} done, about {left / 60:.0f} minutes left", err=True)
+
+    evaluation.run(plan, list(works.values()), workers=workers, device=device, say=say)
+    typer.echo("scoring", err=True)
+    try:
+        lexicon = Lexicon.load()
+    except ValueError:
+        lexicon = None
+        typer.echo("note: no lexicon, so found words are not counted", err=True)
+    content = length_report(
+        plan,
+        {name: each.outputs(plan) for name, each in works.items()},
+        number=resamples,
+        num_beams=beams,
+        prediction=foreseen,
+        lexicon=lexicon,
+    )
+    if prediction and content["prediction"]:
+        content["prediction"]["sha256"] = file_digest(prediction)
+    command = f"seqviz evaluate --data {data.name}"
+    for flag, value in (
+        ("sample", sample),
+        ("beams", beams if beams > 1 else None),
+        ("prediction", prediction.name if prediction else None),
+    ):
+        command += f" --{flag} {value}" if value else ""
+    write_json(
+        out,
+        {
+            "schema": content["schema"],
+            "command": command,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "hardware": hardware(device or "cpu"),
+            **content,
+        },
+    )
+    typer.echo(f"{out} written", err=True)
+
+
+def _model_folders(names: list[str] | None) -> dict[str, Path]:
+    """Folders of models by the name they are reported under."""
+    from seqviz.architectures import MODEL_NAMES
+    from seqviz.translation import models_folder
+
+    folders: dict[str, Path] = {}
+    for name in names or list(MODEL_NAMES):
+        folder = models_folder() / name if name in MODEL_NAMES else Path(name)
+        for file in ("model.safetensors", "tokenizer.json", "training.json"):
+            if not (folder / file).is_file():
+                raise UsageError(
+                    f"expected one of {', '.join(MODEL_NAMES)} or a model folder, got {name!r} "
+                    f"(no {file} in it)"
+                )
+        key = name if name in MODEL_NAMES else folder.resolve().name
+        if key in folders:
+            raise UsageError(f"expected models of different names, got {key!r} twice")
+        folders[key] = folder
+    return folders
+
+
+@app.command(no_args_is_help=True)
+def lexicon(
+    data: Annotated[
+        list[str],
+        typer.Option(
+            "--data",
+            help="Corpus file of English and French (plain, .gz or .xz). FILE:2 gives twice as many of "
+            "the pairs as FILE; what a small file cannot give, the others do. May be given several times.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="File of the new table.")],
+    pairs: Annotated[
+        int, typer.Option(min=1, help="At most so many pairs are drawn from all files.")
+    ] = 250_000,
+    seed: Annotated[int, typer.Option(min=0, help="Of the choice of pairs.")] = 1,
+) -> None:
+    """Make the table of word translations that "found or not found" looks words up in.
+
+    Example: seqviz lexicon --data train.tsv.xz --data everyday.tsv.xz:10 --out models/lexicon.json
+    """
+    from seqviz import coverage
+
+    files = [_split_repeat(text) for text in data]
+    content = coverage.estimate(
+        files, pairs=pairs, seed=seed, progress=lambda line: typer.echo(line, err=True)
+    )
+    shown = (f"--data {path.name}{f':{share}' if share > 1 else ''}" for path, share in files)
+    command = f"seqviz lexicon {' '.join(shown)} --out {out.name} --pairs {pairs} --seed {seed}"
+    coverage.save(content, out, command)
+    typer.echo(
+        f"{out}: {len(content['translations']):,} English and {len(content['meanings']):,} French words",
+        err=True,
+    )
+
+
 @app.command()
 def report(
     models: Annotated[Path, typer.Option(help="Folder of the model folders.")] = Path("models"),
     readme: Annotated[Path, typer.Option(help="README whose results are filled in.")] = Path(
         "README.md"
     ),
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Test set, to measure by length anew if the weights have changed."),
+    ] = None,
 ) -> None:
-    """Write the numbers of the shipped weights into the README and the model cards.
+    """Bring everything that speaks of the shipped weights up to date: reports, figures, README, cards.
 
-    Example: seqviz report
+    What was measured on other weights is measured anew. By length that needs the test set and an hour.
+
+    Example: seqviz report --data test.tsv.xz
     """
+    from seqviz import plotting
     from seqviz import report as reports
+    from seqviz.length_report import check
 
     trainings = reports.read_training(models)
+    folder = models / "report"
+    length = reports.read_report(models, "length")
+    if why := reports.stale(length, trainings):
+        if data is not None:
+            prediction = folder / "prediction.json"
+            evaluate(
+                data,
+                folder / "length.json",
+                model=[str(models / name) for name in trainings],
+                prediction=prediction if prediction.is_file() else None,
+            )
+            length = reports.read_report(models, "length")
+        else:
+            typer.echo(
+                f"note: length.json is out of date ({why}); give --data to measure it anew",
+                err=True,
+            )
+    passages = reports.read_report(models, "passages")
+    if {"lstm", "lstm-attention"} <= set(trainings) and reports.stale(passages, trainings):
+        reports.write_json(folder / "passages.json", _passages(models, trainings))
+    if length:
+        check(length, str(folder / "length.json"))
+        figures = {"length": plotting.length_curves}
+        if length["positions"]["loss"].get("natural"):
+            figures["where-it-breaks"] = plotting.where_it_breaks
+        for name, draw in figures.items():
+            for language, ending in (("en", ""), ("zh", ".zh")):
+                plotting.save(draw(length, language=language), folder / f"{name}{ending}.svg")
     about = models / "DATA.md"
     about_data = about.read_text(encoding="utf-8") if about.is_file() else ""
     text = readme.read_text(encoding="utf-8")
-    reports.write_text(readme, reports.fill_readme(text, reports.results(trainings)))
+    reports.write_text(readme, reports.fill_readme(text, reports.results(trainings, length)))
     for name, training in trainings.items():
         reports.write_text(models / name / "README.md", reports.card(training, about_data))
     typer.echo(f"{readme} and {len(trainings)} cards written", err=True)
+
+
+def _passages(models: Path, trainings: dict[str, Any]) -> dict[str, Any]:
+    """Scores of the shipped models on the hand-written passages."""
+    from seqviz import evaluation
+    from seqviz.translation import load
+    from seqviz.version import hardware
+
+    texts = json.loads((Path(__file__).parent / "texts.json").read_text(encoding="utf-8"))
+    content = evaluation.passages(
+        {name: load(models / name) for name in trainings}, texts["passages"]
+    )
+    weights = {name: {"weights_sha256": t["weights_sha256"]} for name, t in trainings.items()}
+    return {
+        "schema": content["schema"],
+        "command": "seqviz report",
+        "data": {"name": "seqviz/texts.json", "passages": len(texts["passages"])},
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "hardware": hardware(),
+        "models": weights,
+        **content,
+    }
 
 
 @app.command()

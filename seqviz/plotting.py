@@ -76,7 +76,14 @@ _TEXTS: dict[str, dict[str, str]] = {
         "brevity_penalty": "brevity penalty",
         "length_ratio": "length, hypothesis ÷ reference",
         "natural": "Test sentences by their own length",
-        "same-content": "The same text, held in larger and larger pieces",
+        "same-content": "Same text, in larger and larger parts",
+        "held": "English words held at once",
+        "position_loss": "position in the French, in pieces",
+        "position_found": "position in the English, in words",
+        "found": "share of content words found",
+        "breaks_loss": "Sentences of 51–70 words: loss along the translation",
+        "breaks_found": "… and which English words are found in it",
+        "reference": "human translation",
         "n": "n",
         "trained": "length of training sentences",
         "extrapolation": "longer than any\ntraining sentence",
@@ -113,7 +120,14 @@ _TEXTS: dict[str, dict[str, str]] = {
         "brevity_penalty": "长度惩罚因子",
         "length_ratio": "译文与参考译文的长度比",
         "natural": "测试句按自身长度分组",
-        "same-content": "同样的文本，一次读入的片段越来越长",
+        "same-content": "同一段文字，每次读入的部分越来越长",
+        "held": "一次读入的英语词数",
+        "position_loss": "在法语译文中的位置（词元）",
+        "position_found": "在英语原文中的位置（词）",
+        "found": "实词在译文中找到的比例",
+        "breaks_loss": "51–70 词的句子：损失随译文位置的变化",
+        "breaks_found": "……以及哪些英语词在译文中找得到",
+        "reference": "人工译文",
         "n": "句数",
         "trained": "训练句的长度分布",
         "extrapolation": "超出训练时\n见过的长度",
@@ -394,6 +408,59 @@ def length_curve(
     """
     if metric not in METRICS:
         raise ValueError(f"expected metric to be one of {', '.join(METRICS)}, got {metric!r}")
+    figure = _Figure(8, 4.8, language)
+    axes = figure.add_axes((0.085, 0.2, 0.895, 0.66))
+    thin = _draw_curve(figure, axes, report, curve, metric)
+    heading = figure.text(0.085, 0.965, "", fontsize=11.5, color=INK, ha="left", va="center")
+    figure.say(heading, curve if curve in _TEXTS["en"] else "words")
+    if thin:
+        note = figure.text(0.98, 0.965, "", ha="right", va="center")
+        figure.say(note, "thin", n=THIN).set(fontsize=8.5, color=FAINT)
+    histogram = _draw_histogram(axes, report.get("length_histogram"))
+    legend = _legend(axes, above=True)
+    if histogram is not None:
+        figure.say(legend.get_texts()[-1], "trained")
+    return figure
+
+
+def length_curves(
+    report: Mapping[str, Any], *, metric: str = "bleu", language: str = "en"
+) -> Figure:
+    """Both curves of a report side by side on one scale; arguments and errors as `length_curve`."""
+    if metric not in METRICS:
+        raise ValueError(f"expected metric to be one of {', '.join(METRICS)}, got {metric!r}")
+    figure = _Figure(11.5, 4.8, language)
+    left = figure.add_axes((0.055, 0.2, 0.575, 0.66))
+    right = figure.add_axes((0.7, 0.2, 0.29, 0.66))
+    thin = False
+    for axes, curve in ((left, "natural"), (right, "same-content")):
+        thin = _draw_curve(figure, axes, report, curve, metric) or thin
+        at = axes.get_position().x0
+        heading = figure.text(at, 0.965, "", fontsize=11.5, color=INK, ha="left", va="center")
+        figure.say(heading, curve)
+    if metric in ("bleu", "chrf", "brevity_penalty"):
+        top = max(axes.get_ylim()[1] for axes in (left, right))
+        left.set_ylim(0, top)
+        right.set_ylim(0, top)
+    if thin:
+        note = figure.text(left.get_position().x1, 0.965, "", ha="right", va="center")
+        figure.say(note, "thin", n=THIN).set(fontsize=8.5, color=FAINT)
+    for axes in (left, right):
+        histogram = _draw_histogram(axes, report.get("length_histogram"))
+    legend = _legend(left, above=True)
+    if histogram is not None:
+        figure.say(legend.get_texts()[-1], "trained")
+    return figure
+
+
+def _draw_curve(
+    figure: _Figure, axes: Axes, report: Mapping[str, Any], curve: str, metric: str
+) -> bool:
+    """Draw a curve of the report into axes; returns whether a bucket is thin.
+
+    Raises:
+        ValueError: no such curve, or nothing in it to draw.
+    """
     curves = report.get("curves", {})
     if curve not in curves:
         raise ValueError(
@@ -406,15 +473,13 @@ def length_curve(
     models = {name: buckets for name, buckets in models.items() if buckets}
     if not models:
         raise ValueError(f"expected a bucket with {metric} in the {curve} curve, got none")
-    figure = _Figure(8, 4.8, language)
-    axes = figure.add_axes((0.085, 0.2, 0.895, 0.66))
     _clean(axes)
     longest = max(bucket["high"] for buckets in models.values() for bucket in buckets)
-    thin_shown = False
+    any_thin = False
     for number, (name, buckets) in enumerate(models.items()):
         style = style_of(name, number)
         buckets = sorted(buckets, key=lambda b: (b["low"], b["high"]))
-        x = np.array([(b["low"] + b["high"]) / 2 for b in buckets])
+        x = np.array([_middle(b) for b in buckets])
         y = np.array([float(b[metric]) for b in buckets])
         thick = np.array([b["n"] >= THIN for b in buckets])
         low, high = (
@@ -436,46 +501,94 @@ def length_curve(
             zorder=4,
             markersize=6,
         )
-        thin_shown = thin_shown or not thick.all()
-    axes.set_xlim(0, max(TRAINED_WORDS, longest) * 1.01)
+        any_thin = any_thin or not thick.all()
+    right = longest if curve == "same-content" else max(TRAINED_WORDS, longest)
+    axes.set_xlim(0, right * 1.01)
     if metric in ("bleu", "chrf", "brevity_penalty"):
         axes.set_ylim(bottom=0)
     axes.set_ylim(top=axes.get_ylim()[1] * 1.04)
 
     # Buckets and their n under the axis.
-    shown: dict[tuple[int, int], int] = {}
+    shown: dict[tuple[int, int], tuple[int, float]] = {}
     for buckets in models.values():
         for bucket in buckets:
             key = (bucket["low"], bucket["high"])
-            shown[key] = max(shown.get(key, 0), bucket["n"])
+            shown[key] = max(shown.get(key, (0, 0.0)), (bucket["n"], _middle(bucket)))
     ticks = sorted(shown)
     axes.set_xticks(
-        [(low + high) / 2 for low, high in ticks],
-        [f"{_range(low, high)}\n{shown[low, high]:,}" for low, high in ticks],
+        [shown[tick][1] for tick in ticks],
+        [f"{_range(*tick)}\n{shown[tick][0]:,}" for tick in ticks],
         fontsize=8.5,
         color=INK,
         linespacing=1.45,
     )
-    figure.say(axes.xaxis.label, "words").set(fontsize=10, color=INK)
+    figure.say(axes.xaxis.label, "held" if curve == "same-content" else "words").set(
+        fontsize=10, color=INK
+    )
     figure.say(axes.yaxis.label, metric).set(fontsize=10, color=INK)
     corner = axes.text(-0.012, -0.095, "", transform=axes.transAxes, ha="right", va="center")
     figure.say(corner, "n").set(fontsize=8.5, color=FAINT)
-    heading = figure.text(0.085, 0.965, "", fontsize=11.5, color=INK, ha="left", va="center")
-    figure.say(heading, curve if curve in _TEXTS["en"] else "words")
-
-    histogram = _draw_histogram(axes, report.get("length_histogram"))
-    if longest > TRAINED_WORDS:
+    if axes.get_xlim()[1] > TRAINED_WORDS + 2:
         axes.axvspan(
             TRAINED_WORDS, axes.get_xlim()[1], color=FAINT, alpha=0.14, linewidth=0, zorder=0
         )
         note = axes.text(TRAINED_WORDS + 1, axes.get_ylim()[1] * 0.98, "", va="top", ha="left")
         figure.say(note, "extrapolation").set(fontsize=8.5, color=FAINT)
-    if thin_shown:
-        note = figure.text(0.98, 0.965, "", ha="right", va="center")
-        figure.say(note, "thin", n=THIN).set(fontsize=8.5, color=FAINT)
-    legend = _legend(axes, above=True)
-    if histogram is not None:
-        figure.say(legend.get_texts()[-1], "trained")
+    return any_thin
+
+
+def _middle(bucket: Mapping[str, Any]) -> float:
+    """Where a bucket stands on the axis: the mean length in it, if that is known."""
+    return float(bucket.get("words") or (bucket["low"] + bucket["high"]) / 2)
+
+
+def where_it_breaks(report: Mapping[str, Any], *, language: str = "en") -> Figure:
+    """Loss by position in the target, and words found by position in the source, in long sentences.
+
+    Args:
+        report: as in ``models/report/length.json``; read is ``report["positions"]``, cut "natural".
+        language: "en" or "zh".
+    Raises:
+        ValueError: no positions in the report.
+    """
+    positions = report.get("positions") or {}
+    panels = [
+        (key, positions[key]["natural"])
+        for key in ("loss", "found")
+        if positions.get(key, {}).get("natural")
+    ]
+    if not panels:
+        raise ValueError("expected losses or found words by position in the report, got none")
+    figure = _Figure(5.75 * len(panels), 4.2, language)
+    width = 0.98 / len(panels)
+    for number, (key, models) in enumerate(panels):
+        axes = figure.add_axes((number * width + 0.12 * width, 0.15, 0.85 * width, 0.66))
+        _clean(axes)
+        for place, (name, bins) in enumerate(models.items()):
+            x = np.array([(b["low"] + b["high"]) / 2 for b in bins])
+            y = np.array([b[key] for b in bins], dtype=float)
+            low, high = (
+                np.array([b.get(f"{key}_{side}") for b in bins], dtype=float)
+                for side in ("low", "high")
+            )
+            if name == "reference":
+                axes.plot(x, y, color=FAINT, linewidth=1.2, zorder=3)
+                note = axes.text(x[-1], y[-1], "", ha="right", va="bottom")
+                figure.say(note, "reference").set(fontsize=8.5, color=FAINT)
+                continue
+            style = style_of(name, place)
+            axes.fill_between(x, low, high, color=style.color, alpha=0.16, linewidth=0, zorder=2)
+            _line(axes, x, y, style, zorder=5, label=style.label)
+        axes.set_xlim(left=0)
+        if key == "found":
+            axes.set_ylim(0, 1)
+        figure.say(axes.xaxis.label, f"position_{key}").set(fontsize=10, color=INK)
+        figure.say(axes.yaxis.label, key).set(fontsize=10, color=INK)
+        at = axes.get_position().x0
+        heading = figure.text(at, 0.955, "", fontsize=11.5, color=INK, ha="left", va="center")
+        figure.say(heading, f"breaks_{key}")
+        if number == 0:
+            _legend(axes, above=True)
     return figure
 
 

@@ -110,6 +110,105 @@ Loss curve, cleaning counts and full digests: `training.json`.
 """
 
 
+# ---------------------------------------------------------------------------------------------
+# Reports of measurements
+
+
+def read_report(models: Path, name: str) -> dict[str, Any] | None:
+    """A report of ``models/report``, such as "length"; None where there is none.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    file = models / "report" / f"{name}.json"
+    if not file.is_file():
+        return None
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(
+            f"{file}: expected JSON, it is damaged ({error}); measure it anew"
+        ) from error
+
+
+def stale(report: dict[str, Any] | None, trainings: dict[str, dict[str, Any]]) -> str | None:
+    """Why a report does not speak of the weights beside it, in words; None if it does.
+
+    Args:
+        report: holds ``models[name]["weights_sha256"]``.
+        trainings: ``training.json`` of the weights.
+    """
+    if report is None:
+        return "there is none"
+    measured = report.get("models", {})
+    other = [
+        name
+        for name, training in trainings.items()
+        if measured.get(name, {}).get("weights_sha256") != training["weights_sha256"]
+    ]
+    return f"it was measured on other weights of {', '.join(other)}" if other else None
+
+
+def _interval(entry: dict[str, float | None], digits: int = 2) -> str:
+    """A value with its interval, in words."""
+    value, low, high = entry["value"], entry["low"], entry["high"]
+    if value is None:
+        return "none"
+    if low is None or high is None:
+        return f"{value:.{digits}f}"
+    return f"{value:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+
+
+def length_results(report: dict[str, Any]) -> str:
+    """Markdown of what a length report found: figure, effect of length, what was predicted."""
+    curves, effects = report["curves"], report["effects"]
+    same, natural = effects["same-content"], effects["natural"]
+    short, long = same["short"], same["long"]
+    rows = [
+        "![BLEU by sentence length for the four models, with intervals](models/report/length.svg)",
+        "",
+        f"What {long['low']}–{long['high']} words held at once cost against {short['low']}–{short['high']}, "
+        "with 95 % intervals. *Same content*: the same text, translated in two halves or whole; *natural*: "
+        "sentences that are that long by themselves.",
+        "",
+        "| model | BLEU in halves → whole | BLEU kept, same content | BLEU kept, natural | loss added, same content |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for name, effect in same["models"].items():
+        by_parts = {b["parts"]: b["bleu"] for b in curves["same-content"][name]["buckets"]}
+        kept = (_interval(e["bleu_ratio"]) for e in (effect, natural["models"][name]))
+        rows.append(
+            f"| `{name}` | {by_parts[2]:.1f} → {by_parts[1]:.1f} | {' | '.join(kept)} | "
+            f"{_interval(effect['loss_change'], 3)} |"
+        )
+    prediction = report.get("prediction")
+    if prediction:
+        rows += [
+            "",
+            f"Predicted on {prediction['written']}, before the test set was translated "
+            "(`models/report/prediction.json`):",
+            "",
+            "| | prediction | difference measured | |",
+            "| --- | --- | --- | --- |",
+        ]
+        for h in prediction["hypotheses"]:
+            rows.append(
+                f"| {h['id']} | {h['says']} | {h['measure'].replace('_', ' ')} of `{h['first']}` minus "
+                f"`{h['second']}`, {h['curve']}: {_interval(h, 3)} | {h['verdict']} |"
+            )
+    data, seen = report["data"], next(iter(report["models"].values()))["target_tokens"]
+    sampled = f", a sample of {data['sample']:,}" if data.get("sample") else ""
+    rows += [
+        "",
+        f"Measured by `{report['command']}` (SHA-256 `{data['sha256'][:12]}…`): {data['pairs']:,} sentences"
+        f"{sampled} and {data['runs']:,} runs of sentences, greedy search, {report['resamples']:,} paired "
+        f"bootstrap resamples, weights after {seen:,} target tokens; {report['hardware']}; "
+        f"{', '.join(f'{k} {v}' for k, v in report['versions'].items())}. The intervals cover the choice "
+        "of test sentences, not that of a training seed. All numbers: `models/report/length.json`.",
+    ]
+    return "\n".join(rows)
+
+
 _BEGIN, _END = "<!-- results:begin -->", "<!-- results:end -->"
 
 
@@ -126,8 +225,13 @@ def read_training(models: Path) -> dict[str, dict[str, Any]]:
     )
 
 
-def results(trainings: dict[str, dict[str, Any]]) -> str:
-    """Markdown table of what was measured on the shipped weights, with what it was measured by."""
+def results(trainings: dict[str, dict[str, Any]], length: dict[str, Any] | None = None) -> str:
+    """Markdown of what was measured on the shipped weights, with what it was measured by.
+
+    Args:
+        trainings: ``training.json`` of the models.
+        length: content of ``length.json``, see `seqviz.length_report`.
+    """
     rows = [
         "| model | parameters | target tokens seen | loss, nats a token | BLEU | brevity penalty |",
         "| --- | --- | --- | --- | --- | --- |",
@@ -155,6 +259,11 @@ def results(trainings: dict[str, dict[str, Any]]) -> str:
         f"(`{bleu.get('signature', 'not measured')}`). One run a model, without intervals: a first look, no claim. "
         f"Trained on {first['hardware']}.",
     ]
+    if length:
+        rows += ["", length_results(length)]
+        why = stale(length, trainings)
+        if why:
+            rows += ["", f"This measurement is not of the weights shipped now: {why}."]
     return "\n".join(rows)
 
 

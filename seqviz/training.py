@@ -20,7 +20,6 @@ import json
 import logging
 import math
 import os
-import platform
 import shutil
 import signal
 import sys
@@ -44,7 +43,7 @@ from transformers.utils import logging as transformers_logging
 from seqviz import corpus
 from seqviz.architectures import build, num_parameters
 from seqviz.architectures.recurrent import shift_right
-from seqviz.version import versions
+from seqviz.version import hardware, versions
 
 
 class TrainingError(RuntimeError):
@@ -781,19 +780,6 @@ def _report(
         "versions": versions(),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-
-
-def hardware(device: torch.device | str = "cpu") -> str:
-    """The processor or accelerator in words, with the threads PyTorch uses on a CPU."""
-    if str(device).startswith("cuda"):
-        return torch.cuda.get_device_name(torch.device(device))
-    model = platform.processor() or platform.machine()
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n"):
-            if line.startswith("model name"):
-                model = line.split(":", 1)[1].strip()
-                break
-    return f"CPU {model}, {torch.get_num_threads()} threads"
 
 
 @contextlib.contextmanager

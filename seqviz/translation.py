@@ -32,16 +32,13 @@ from seqviz.architectures import MODEL_NAMES, num_parameters
 from seqviz.architectures.stepping import stepper_for
 from seqviz.attention_map import KINDS, AttentionMap
 from seqviz.corpus import MAX_SOURCE_PIECES, MAX_SOURCE_WORDS, MAX_TARGET_PIECES
+from seqviz.shipped import ModelError, models_folder
 
 MAX_BATCH_PIECES = 6_000
 """Source pieces, padding and beams included, that are decoded at once."""
 
 MAX_PARTS_WITH_ATTENTION = 20
 """A text over the cap keeps attention weights by default up to so many parts."""
-
-
-class ModelError(ValueError):
-    """A model folder cannot be used; the message says what was expected, what came, what to do."""
 
 
 class Note(NamedTuple):
@@ -165,19 +162,6 @@ class Translation:
 
 # ---------------------------------------------------------------------------------------------
 # Loading
-
-
-def models_folder() -> Path:
-    """Where the shipped models are: inside the package, or beside it in a checkout.
-
-    Raises:
-        ModelError: neither is there.
-    """
-    here = Path(__file__).resolve().parent
-    for folder in (here / "models", here.parent / "models"):
-        if (folder / "tokenizer" / "tokenizer.json").is_file():
-            return folder
-    raise ModelError(f"expected the shipped models in {here / 'models'} or beside it, found none")
 
 
 def load(
@@ -474,6 +458,52 @@ class Translator:
             for kind, layers in found.items()
             if layers
         }
+
+    @torch.inference_mode()
+    def losses(self, pairs: Sequence[tuple[str, str]]) -> list[np.ndarray]:
+        """Teacher-forced loss of each piece of the targets: minus its log-probability, in nats.
+
+        Args:
+            pairs: (source, target) texts, which are computed in batches.
+        Returns:
+            for each pair an array (T,) without the end token; empty where a side is over the caps of
+            `MAX_SOURCE_PIECES` and `MAX_TARGET_PIECES`, or the target is empty.
+        """
+        sides = [
+            self.tokenizer(
+                [tokenizers.normalize(pair[side]) for pair in pairs],
+                add_special_tokens=False,
+                verbose=False,
+            ).input_ids
+            for side in (0, 1)
+        ]
+        ids = list(zip(*sides, strict=True))
+        found: list[np.ndarray] = [np.zeros(0) for _ in pairs]
+        order = [
+            i
+            for i, (source, target) in enumerate(ids)
+            if 0 < len(source) <= MAX_SOURCE_PIECES and 0 < len(target) <= MAX_TARGET_PIECES
+        ]
+        order.sort(key=lambda i: (len(ids[i][1]), len(ids[i][0])))
+        start = self.model.config.decoder_start_token_id
+        while order:
+            size = max(1, MAX_BATCH_PIECES // (2 * len(ids[order[-1]][1]) + 2))
+            order, group = order[:-size], order[-size:]
+            input_ids, mask = self._pad([(*ids[i][0], self.tokenizer.eos_token_id) for i in group])
+            labels, _ = self._pad([ids[i][1] for i in group])
+            decoder_input_ids = torch.nn.functional.pad(labels, (1, -1), value=start)
+            logits = self.model(
+                input_ids=input_ids,
+                attention_mask=mask,
+                decoder_input_ids=decoder_input_ids,
+                use_cache=False,
+            ).logits  # (B, T, V)
+            nats = torch.nn.functional.cross_entropy(
+                logits.flatten(0, 1).float(), labels.flatten(), reduction="none"
+            ).reshape(labels.shape)
+            for row, i in zip(nats.cpu().numpy(), group, strict=True):
+                found[i] = row[: len(ids[i][1])]
+        return found
 
     def _assemble(self, plan: _Plan, outputs: list[Translation]) -> Translation:
         """One translation of a whole text from those of its sentences."""

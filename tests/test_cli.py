@@ -205,3 +205,151 @@ def test_a_tokenizer_and_a_model_from_the_command_line(tmp_path: Path, sentence_
     assert "pairs.tsv" in card
     translated = run("translate", "--model", str(tmp_path / "lstm"), "The bridge.")
     assert translated.returncode == 0, translated.stderr
+
+
+# -- evaluate and report
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory, tiny_model: Any, tiny_tokenizer: Any) -> Path:
+    """A folder of two trained-looking models."""
+    folder = tmp_path_factory.mktemp("models")
+    for name in ("lstm", "lstm-attention"):
+        report = {
+            "model": name,
+            "dev_loss": 2.0,
+            "target_tokens": 10,
+            "num_parameters": 5,
+            "steps": 1,
+            "seconds": 60,
+            "hardware": "CPU",
+            "recipe": {
+                "batch_tokens": 1,
+                "learning_rate": 1,
+                "matrix_learning_rate": 1,
+                "warmup_tokens": 1,
+                "cooldown": 0.2,
+                "seed": 1,
+            },
+            "versions": {},
+            "data": [],
+            "dev_data": {"name": "dev.tsv", "sha256": "0" * 64},
+        }
+        save_model(tiny_model(name), tiny_tokenizer, folder / name, report)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def test_set(tmp_path_factory: pytest.TempPathFactory, sentence_pairs: Any) -> Path:
+    file = tmp_path_factory.mktemp("data") / "test.tsv"
+    rows = [*sentence_pairs[:29], [" ".join(side) for side in zip(*sentence_pairs[40:46])]]
+    file.write_text("".join(f"d\t{s}\t{t}\n" for s, t in rows), encoding="utf-8")
+    return file
+
+
+def test_evaluate_and_report(models: Path, test_set: Path, tmp_path: Path) -> None:
+    prediction = models / "report" / "prediction.json"
+    prediction.parent.mkdir()
+    hypothesis = {
+        "id": "H1",
+        "curve": "same-content",
+        "measure": "bleu_ratio",
+        "first": "lstm",
+        "second": "lstm-attention",
+        "expected": "below",
+        "says": "It falls.",
+    }
+    prediction.write_text(
+        json.dumps({"written": "2026-11-30", "hypotheses": [hypothesis]}), encoding="utf-8"
+    )
+    chosen = [
+        word for name in ("lstm", "lstm-attention") for word in ("--model", str(models / name))
+    ]
+    out = tmp_path / "new" / "length.json"
+    arguments = ["evaluate", "--data", str(test_set), "--out", str(out), "--resamples", "20"]
+    arguments += [
+        "--work",
+        str(tmp_path / "work"),
+        "--workers",
+        "1",
+        "--prediction",
+        str(prediction),
+    ]
+    result = run(*arguments, *chosen)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == ""
+    assert "30 sentences" in result.stderr
+    assert "100% done" in result.stderr
+    content = json.loads(out.read_text(encoding="utf-8"))
+    assert content["command"] == "seqviz evaluate --data test.tsv --prediction prediction.json"
+    assert list(content["models"]) == ["lstm", "lstm-attention"]
+    assert content["prediction"]["hypotheses"][0]["verdict"] in (
+        "holds",
+        "contradicted",
+        "undecided",
+    )
+    assert len(content["prediction"]["sha256"]) == 64
+    assert sentence_free(content, test_set)
+    again = run(*arguments, *chosen)
+    assert "% done" not in again.stderr  # everything was remembered
+    same = json.loads(out.read_text(encoding="utf-8"))
+    assert {**same, "created": ""} == {**content, "created": ""}
+
+    # The report is made of it: figures, README, cards; and says when it is out of date.
+    readme = tmp_path / "README.md"
+    readme.write_text("<!-- results:begin -->\n<!-- results:end -->\n", encoding="utf-8")
+    length = models / "report" / "length.json"
+    length.write_text(out.read_text(encoding="utf-8"), encoding="utf-8")
+    command = ["report", "--models", str(models), "--readme", str(readme)]
+    result = run(*command)
+    assert result.returncode == 0, result.stderr
+    assert "out of date" not in result.stderr
+    text = readme.read_text(encoding="utf-8")
+    assert "| H1 | It falls. | bleu ratio of `lstm` minus `lstm-attention`" in text
+    assert "not of the weights" not in text
+    for name in ("length.svg", "length.zh.svg", "where-it-breaks.svg", "where-it-breaks.zh.svg"):
+        assert (models / "report" / name).read_text(encoding="utf-8").rstrip().endswith("</svg>")
+    passages = json.loads((models / "report" / "passages.json").read_text(encoding="utf-8"))
+    assert passages["first"] in passages["effects"]
+    content["models"]["lstm"]["weights_sha256"] = "1" * 64
+    length.write_text(json.dumps(content), encoding="utf-8")
+    result = run(*command)
+    assert "length.json is out of date (it was measured on other weights of lstm)" in result.stderr
+    text = readme.read_text(encoding="utf-8")
+    assert "This measurement is not of the weights shipped now" in text
+    result = run(*command, "--data", str(test_set))
+    assert result.returncode == 0, result.stderr
+    assert "not of the weights" not in readme.read_text(encoding="utf-8")
+
+
+def sentence_free(content: Any, corpus: Path) -> bool:
+    """No sentence of a corpus stands in a report."""
+    text = json.dumps(content, ensure_ascii=False)
+    rows = [line.split("\t") for line in corpus.read_text(encoding="utf-8").splitlines()]
+    return not any(side in text for row in rows for side in row[1:])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--data", "none.tsv", "--out", "x.json"], 1, "expected a corpus file at none.tsv"),
+        (["--data", "DATA", "--out", "x", "--model", "gru"], 2, "got 'gru'"),
+        (["--data", "DATA", "--out", "x", "--model", "M", "--model", "M"], 2, "'lstm' twice"),
+        (["--data", "DATA", "--out", "x", "--prediction", "none"], 2, "prediction at none"),
+        (["--data", "DATA", "--out", "x", "--sample", "0"], 2, "greater than or equal to 1"),
+        (["--data", "DATA"], 2, "--out"),
+    ],
+)
+def test_evaluate_says_what_is_wrong(
+    arguments: list[str],
+    code: int,
+    message: str,
+    models: Path,
+    test_set: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = [{"DATA": str(test_set), "M": str(models / "lstm")}.get(a, a) for a in arguments]
+    found, _, err = run_here(["evaluate", *given], monkeypatch, capsys)
+    assert found == code
+    assert message in err

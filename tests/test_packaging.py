@@ -15,12 +15,12 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 
 LAYERS = [
-    {"version", "styles"},
+    {"version", "styles", "scores", "shipped"},
     {"tokenizer", "corpus", "attention_map"},
     {"architectures"},
     {"search"},
     {"translation", "training"},
-    {"attribution", "coverage", "evaluation", "plotting", "report"},
+    {"attribution", "coverage", "evaluation", "length_report", "plotting", "report"},
     {"lab"},
     {"ui"},
     {"cli", "__main__"},

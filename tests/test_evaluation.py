@@ -1,0 +1,274 @@
+"""What is translated, that it is remembered, and that an evaluation can be stopped and go on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seqviz import evaluation
+from seqviz.corpus import CorpusError, Pair
+from seqviz.training import save_model
+from seqviz.translation import Translator, load
+
+
+def _write(path: Path, pairs: list[tuple[str, str, str]]) -> Path:
+    path.write_text("".join("\t".join(pair) + "\n" for pair in pairs), encoding="utf-8")
+    return path
+
+
+def _sentence(words: int, letter: str = "w") -> str:
+    return " ".join(f"{letter}{i}" for i in range(words))
+
+
+# -- the plan
+
+
+def test_pairs_that_cannot_be_evaluated_are_left_out_and_counted(tmp_path: Path) -> None:
+    file = tmp_path / "t.tsv"
+    rows = ["a\tone two\tun deux", "a\t\tvide", "a\tempty\t ", "a\t" + _sentence(101) + "\tlong"]
+    file.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(rows).encode() + b"\r\n")
+    plan = evaluation.plan(file)
+    assert plan.pairs == (Pair("a", "one two", "un deux"),)
+    assert plan.skipped == {"empty side": 2, "over 100 source words": 1}
+    assert plan.data["lines"] == 4
+    assert plan.sources() == ["one two"]
+
+
+def test_a_file_without_a_usable_pair_is_an_error(tmp_path: Path) -> None:
+    file = _write(tmp_path / "t.tsv", [("a", "", "b"), ("a", _sentence(101), "c")])
+    with pytest.raises(CorpusError, match="1 empty side, 1 over 100 source words"):
+        evaluation.plan(file)
+
+
+@pytest.mark.parametrize("sample", [0, -1, True])
+def test_a_sample_has_at_least_one_sentence(tmp_path: Path, sample: int) -> None:
+    file = _write(tmp_path / "t.tsv", [("a", "b", "c")])
+    with pytest.raises(ValueError, match="sample of at least 1"):
+        evaluation.plan(file, sample=sample)
+
+
+def test_a_sample_is_seeded_and_even_over_the_lengths(tmp_path: Path) -> None:
+    lengths = [5] * 500 + [15] * 300 + [25] * 100 + [35] * 40 + [45] * 8
+    rows = [("a", f"s{i} {_sentence(n - 1)}", "x") for i, n in enumerate(lengths)]
+    file = _write(tmp_path / "t.tsv", rows)
+    plan = evaluation.plan(file, sample=200)
+    counts = {n: sum(evaluation.words_in(p.source) == n for p in plan.pairs) for n in (5, 15, 45)}
+    assert len(plan.pairs) == 200
+    assert counts[45] == 8  # all there are
+    assert abs(counts[5] - counts[15]) <= 1
+    assert plan.pairs == evaluation.plan(file, sample=200).pairs
+    assert plan.pairs != evaluation.plan(file, sample=200, seed=2).pairs
+    assert len(evaluation.plan(file, sample=10_000).pairs) == len(lengths)
+
+
+def test_runs_are_whole_sentences_of_one_document() -> None:
+    pairs = [Pair("a", _sentence(15, "x"), "x"), Pair("b", _sentence(14), "p")]
+    pairs += [Pair("b", _sentence(n), t) for n, t in ((16, "q"), (20, "r"), (7, "s"), (30, "t"))]
+    (run,) = evaluation.find_runs(pairs)
+    assert (run.first, run.count) == (1, 4)
+    assert [len(run.cuts[parts]) for parts in evaluation.PARTS] == [4, 2, 1]
+    assert run.cuts[1][0][1] == "p q r s"
+    assert [target for _, target in run.cuts[2]] == ["p q", "r s"]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 40)), max_size=60))
+def test_runs_never_share_a_sentence_and_every_cut_has_the_same_text(
+    rows: list[tuple[str, int]],
+) -> None:
+    pairs = [Pair(d, _sentence(n), f"t{i}") for i, (d, n) in enumerate(rows)]
+    end = 0
+    for run in evaluation.find_runs(pairs):
+        assert run.first >= end
+        end = run.first + run.count
+        assert len({pair.document for pair in pairs[run.first : end]}) == 1
+        whole = run.cuts[1][0]
+        assert evaluation.LONG[0] <= evaluation.words_in(whole[0]) <= evaluation.LONG[1]
+        for parts, cut in run.cuts.items():
+            assert len(cut) == parts
+            assert tuple(" ".join(side) for side in zip(*cut)) == whole
+        lengths = [evaluation.words_in(pair.source) for pair in pairs[run.first : end]]
+        for parts in (2, 4):
+            best = min(
+                max(sum(lengths[a:b]) for a, b in zip((0, *c), (*c, len(lengths))))
+                for c in combinations(range(1, len(lengths)), parts - 1)
+            )
+            assert max(evaluation.words_in(source) for source, _ in run.cuts[parts]) == best
+
+
+# -- losses
+
+
+@pytest.mark.parametrize("name", ["lstm", "lstm-attention", "transformer"])
+def test_losses_are_log_probabilities_of_the_target(
+    tiny_model: Callable[..., Any],
+    tiny_tokenizer: Any,
+    sentence_pairs: list[tuple[str, str]],
+    name: str,
+) -> None:
+    translator = Translator(tiny_model(name), tiny_tokenizer, name=name)
+    pairs = [*sentence_pairs[:12], ("", "rien"), ("nothing", ""), ("a " * 200, "trop long")]
+    found = translator.losses(pairs)
+    assert [len(row) for row in found[12:]] == [0, 0, 0]
+    for (source, target), row in zip(pairs[:12], found):
+        ids = tiny_tokenizer(source, add_special_tokens=False).input_ids
+        labels = tiny_tokenizer(target, add_special_tokens=False).input_ids
+        config = translator.model.config
+        with torch.no_grad():
+            logits = translator.model(
+                input_ids=torch.tensor([[*ids, config.eos_token_id]]),
+                attention_mask=torch.ones(1, len(ids) + 1, dtype=torch.long),
+                decoder_input_ids=torch.tensor([[config.decoder_start_token_id, *labels[:-1]]]),
+            ).logits[0]
+        expected = [-float(logits[i].log_softmax(-1)[label]) for i, label in enumerate(labels)]
+        np.testing.assert_allclose(row, expected, atol=1e-4)
+
+
+# -- the work
+
+
+@pytest.fixture
+def folders(tmp_path: Path, tiny_model: Callable[..., Any], tiny_tokenizer: Any) -> dict[str, Path]:
+    made = {}
+    for name in ("lstm", "lstm-attention"):
+        made[name] = tmp_path / "models" / name
+        report = {"model": name, "dev_loss": 1.0, "target_tokens": 5, "length_histogram": [0, 3]}
+        save_model(tiny_model(name), tiny_tokenizer, made[name], report)
+    return made
+
+
+@pytest.fixture
+def corpus_file(tmp_path: Path, sentence_pairs: list[tuple[str, str]]) -> Path:
+    return _write(tmp_path / "test.tsv", [("d", s, t) for s, t in sentence_pairs[:40]])
+
+
+def _run(plan: evaluation.Plan, works: dict[str, evaluation.Work], **options: Any) -> list[int]:
+    seen: list[int] = []
+    evaluation.run(
+        plan, list(works.values()), workers=1, say=lambda done, *_: seen.append(done), **options
+    )
+    return seen
+
+
+def test_outputs_are_those_of_the_translator_and_are_remembered(
+    tmp_path: Path, folders: dict[str, Path], corpus_file: Path
+) -> None:
+    plan = evaluation.plan(corpus_file)
+    assert plan.runs
+
+    def works() -> dict[str, evaluation.Work]:
+        return {name: evaluation.Work(tmp_path / "w", f) for name, f in folders.items()}
+
+    first = works()
+    assert _run(plan, first)
+    again = works()
+    assert _run(plan, again) == []  # nothing is computed twice
+    for name, work in again.items():
+        outputs = work.outputs(plan)
+        translator = load(folders[name])
+        assert outputs.information["target_tokens"] == 5
+        assert outputs.length_histogram == [0, 3]
+        for pair, made in zip(plan.pairs, translator.translate([p.source for p in plan.pairs])):
+            output = outputs.translations[pair.source]
+            assert output.text == made.text
+            assert output.limit == ("limit" in {note.kind for note in made.notes})
+        pair = plan.pairs[3]
+        np.testing.assert_allclose(
+            outputs.losses[pair.source, pair.target],
+            translator.losses([(pair.source, pair.target)])[0],
+            atol=2e-4,
+        )
+
+
+def test_a_killed_evaluation_goes_on_where_it_was(
+    tmp_path: Path, folders: dict[str, Path], corpus_file: Path
+) -> None:
+    plan = evaluation.plan(corpus_file)
+    work = evaluation.Work(tmp_path / "w", folders["lstm"])
+    _run(plan, {"lstm": work})
+    expected = work.outputs(plan)
+    for file in (tmp_path / "w").iterdir():
+        lines = file.read_bytes().splitlines(keepends=True)
+        file.write_bytes(b"".join(lines[:5]) + lines[5][:-3])  # the sixth line is half-written
+    again = evaluation.Work(tmp_path / "w", folders["lstm"])
+    missing = sum(len(job.items) for job in again.jobs(plan))
+    assert missing == len(plan.sources()) + len(plan.texts()) - 10
+    _run(plan, {"lstm": again})
+    found = evaluation.Work(tmp_path / "w", folders["lstm"]).outputs(plan)
+    assert found.translations == expected.translations
+    for text, row in expected.losses.items():
+        np.testing.assert_allclose(found.losses[text], row, atol=2e-4)
+
+
+def test_other_weights_or_beams_are_other_work(
+    tmp_path: Path,
+    folders: dict[str, Path],
+    corpus_file: Path,
+    tiny_model: Any,
+    tiny_tokenizer: Any,
+) -> None:
+    plan = evaluation.plan(corpus_file, runs=False)
+    _run(plan, {"lstm": evaluation.Work(tmp_path / "w", folders["lstm"])})
+    assert not evaluation.Work(tmp_path / "w", folders["lstm"]).jobs(plan)
+    assert evaluation.Work(tmp_path / "w", folders["lstm"], num_beams=2).jobs(plan)
+    save_model(tiny_model("lstm", seed=9), tiny_tokenizer, folders["lstm"], {"dev_loss": 1.0})
+    assert evaluation.Work(tmp_path / "w", folders["lstm"]).jobs(plan)
+
+
+@pytest.mark.slow
+def test_processes_give_what_one_gives(
+    tmp_path: Path, folders: dict[str, Path], corpus_file: Path
+) -> None:
+    plan = evaluation.plan(corpus_file)
+    outputs = []
+    for number in (1, 2):
+        work = evaluation.Work(tmp_path / f"w{number}", folders["lstm-attention"])
+        evaluation.run(plan, [work], workers=number)
+        outputs.append(work.outputs(plan))
+    assert outputs[0].translations == outputs[1].translations
+
+
+# -- passages
+
+
+class _Fixed:
+    """A translator whose chrF falls by a given amount from the short stage to the long one."""
+
+    def __init__(self, falls: dict[str, bool]) -> None:
+        self.falls = falls
+
+    def translate(self, texts: list[str], **_: Any) -> list[Any]:
+        made = []
+        for text in texts:
+            good = evaluation.words_in(text) < 50 or not self.falls[text.split()[0]]
+            made.append(type("T", (), {"text": "le chat dort" if good else "xyz"})())
+        return made
+
+
+def test_the_typical_passage_has_the_median_effect() -> None:
+    texts = [
+        {
+            "id": id_,
+            "stages": [
+                {"english": f"{id_} {_sentence(n - 1)}", "french": "le chat dort"}
+                for n in (10, 30, 60)
+            ],
+        }
+        for id_ in ("both", "attention", "vector")
+    ]
+    vector = _Fixed({"both": True, "attention": False, "vector": True})
+    attention = _Fixed({"both": True, "attention": True, "vector": False})
+    found = evaluation.passages({"lstm": vector, "lstm-attention": attention}, texts)
+    assert found["effects"] == {"both": 0.0, "attention": -100.0, "vector": 100.0}
+    assert (found["first"], found["opposite"]) == ("both", "attention")
+    assert found["passages"]["vector"]["lstm"]["chrf"] == [100.0, 100.0, 0.0]
+    assert json.dumps(found)
