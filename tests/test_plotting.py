@@ -258,6 +258,90 @@ def test_length_curve_refuses(report: dict, arguments: dict, message: str):
         plotting.length_curve(report, **arguments)
 
 
+BOTH = {
+    **REPORT,
+    "curves": {
+        **REPORT["curves"],
+        "same-content": {
+            name: {
+                "buckets": [
+                    {**bucket(13, 18, bleu=30.0), "words": 15.5},
+                    {**bucket(26, 35), "words": 31.0},
+                    {**bucket(51, 70, bleu=8.0), "words": 62.0},
+                ]
+            }
+            for name in ("lstm", "transformer")
+        },
+    },
+}
+
+
+def test_both_curves_stand_on_one_scale():
+    figure = plotting.length_curves(BOTH)
+    left, right = figure.axes
+    assert left.get_ylim() == right.get_ylim()
+    drawn = [line.get_xdata().tolist() for line in right.lines]
+    assert [15.5, 31.0, 62.0] in drawn
+    texts = texts_of(svg_of(figure))
+    assert "Same text, in larger and larger parts" in texts
+    assert "English words held at once" in texts
+    assert "length of training sentences" in texts
+    # A heading lies over its own panel.
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    figure.draw(renderer)
+    for text in figure.texts:
+        assert text.get_window_extent(renderer).x1 <= figure.bbox.x1
+
+
+def test_both_curves_need_both():
+    with pytest.raises(ValueError, match="expected curve to be one of natural, got 'same-content'"):
+        plotting.length_curves(REPORT)
+    with pytest.raises(ValueError, match="expected metric"):
+        plotting.length_curves(BOTH, metric="ter")
+
+
+def positions(name: str, values: list[float]) -> list[dict[str, Any]]:
+    return [
+        {
+            "low": 10 * i + 1,
+            "high": 10 * i + 10,
+            "n": 100,
+            name: value,
+            f"{name}_low": value * 0.9,
+            f"{name}_high": value * 1.1,
+        }
+        for i, value in enumerate(values)
+    ]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_where_it_breaks(language: str):
+    report = {
+        "positions": {
+            "loss": {"natural": {"lstm": positions("loss", [2.0, 3.0])}},
+            "found": {
+                "natural": {
+                    "reference": positions("found", [0.9, 0.9]),
+                    "lstm": positions("found", [0.5, 0.2]),
+                }
+            },
+        }
+    }
+    figure = plotting.where_it_breaks(report, language=language)
+    loss, found = figure.axes
+    assert loss.lines[0].get_xdata().tolist() == [5.5, 15.5]
+    assert loss.lines[0].get_ydata().tolist() == [2.0, 3.0]
+    assert sorted(line.get_ydata().tolist() for line in found.lines) == [[0.5, 0.2], [0.9, 0.9]]
+    assert found.get_ylim() == (0, 1)
+    named = {"en": "human translation", "zh": "人工译文"}[language]
+    assert named in texts_of(svg_of(figure))
+
+
+def test_where_it_breaks_needs_positions():
+    with pytest.raises(ValueError, match="expected losses or found words by position"):
+        plotting.where_it_breaks({"positions": {"loss": {}, "found": {}}})
+
+
 def test_loss_curves():
     trainings = {
         "rnn": {"losses": {"train": [[1e6, 5.0], [2e6, 4.5]], "dev": [[2e6, 4.4]]}},

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from seqviz import MODEL_NAMES, corpus, report
+from seqviz.length_report import check
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -53,9 +54,86 @@ def test_readme_and_cards_hold_the_numbers_of_the_weights(
     trainings: dict[str, Any], models_folder: Path
 ) -> None:
     text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    assert report.fill_readme(text, report.results(trainings)) == text, "run 'seqviz report'"
+    length = report.read_report(models_folder, "length")
+    assert report.fill_readme(text, report.results(trainings, length)) == text, (
+        "run 'seqviz report'"
+    )
     about = (models_folder / "DATA.md").read_text(encoding="utf-8")
     for name, training in trainings.items():
         folder = models_folder / name
         assert training["weights_sha256"] == corpus.file_digest(folder / "model.safetensors")
         assert (folder / "README.md").read_text(encoding="utf-8") == report.card(training, about)
+
+
+# -- what was measured by length
+
+
+@pytest.fixture(scope="module")
+def length(models_folder: Path) -> dict[str, Any]:
+    found = report.read_report(models_folder, "length")
+    assert found is not None
+    return check(found)
+
+
+@pytest.mark.parametrize("name", ["length", "passages"])
+def test_reports_are_of_the_shipped_weights(
+    trainings: dict[str, Any], models_folder: Path, name: str
+) -> None:
+    assert report.stale(report.read_report(models_folder, name), trainings) is None
+
+
+def test_the_length_report_answers_the_prediction_as_it_was_committed(
+    length: dict[str, Any], models_folder: Path
+) -> None:
+    file = models_folder / "report" / "prediction.json"
+    prediction = json.loads(file.read_text(encoding="utf-8"))
+    assert length["prediction"]["sha256"] == corpus.file_digest(file)
+    assert prediction["written"] <= length["created"][:10]
+    answered = {h["id"]: h for h in length["prediction"]["hypotheses"]}
+    assert list(answered) == [h["id"] for h in prediction["hypotheses"]]
+    for hypothesis in prediction["hypotheses"]:
+        answer = answered[hypothesis["id"]]
+        assert {key: answer[key] for key in hypothesis} == hypothesis
+        outside = answer["low"] > 0 or answer["high"] < 0
+        assert outside == (answer["verdict"] != "undecided")
+
+
+def test_the_length_report_names_how_it_was_measured(length: dict[str, Any]) -> None:
+    for key in ("schema", "command", "data", "versions", "hardware", "created", "signatures"):
+        assert length[key], key
+    assert length["num_beams"] == 1
+    assert length["resamples"] == 1_000
+    for curve in ("natural", "same-content"):
+        assert set(length["curves"][curve]) == set(MODEL_NAMES)
+        for model in length["curves"][curve].values():
+            for bucket in model["buckets"]:
+                assert bucket["bleu_low"] <= bucket["bleu"] <= bucket["bleu_high"]
+                assert bucket["thin"] == (bucket["n"] < 50)
+    assert length["length_histogram"][0] == 0
+
+
+def test_figures_are_of_the_length_report(length: dict[str, Any], models_folder: Path) -> None:
+    folder = models_folder / "report"
+    text = (folder / "length.svg").read_text(encoding="utf-8")
+    largest = max(b["n"] for b in length["curves"]["natural"]["lstm"]["buckets"])
+    assert f"{largest:,}" in text
+    for name in ("length", "length.zh", "where-it-breaks", "where-it-breaks.zh"):
+        assert (folder / f"{name}.svg").is_file()
+
+
+def test_stale_says_why() -> None:
+    trainings = {"lstm": {"weights_sha256": "a"}, "rnn": {"weights_sha256": "b"}}
+    models = {"lstm": {"weights_sha256": "a"}, "rnn": {"weights_sha256": "b"}}
+    assert report.stale(None, trainings) == "there is none"
+    assert report.stale({"models": models}, trainings) is None
+    models["rnn"] = {"weights_sha256": "old"}
+    assert report.stale({"models": models}, trainings) == "it was measured on other weights of rnn"
+    assert report.stale({}, trainings) == "it was measured on other weights of lstm, rnn"
+
+
+def test_a_damaged_report_is_an_error(tmp_path: Path) -> None:
+    assert report.read_report(tmp_path, "length") is None
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report" / "length.json").write_text("{", encoding="utf-8")
+    with pytest.raises(ValueError, match="expected JSON, it is damaged"):
+        report.read_report(tmp_path, "length")
