@@ -112,6 +112,24 @@ def browser(chromium: str) -> Iterator[Any]:
         browser.close()
 
 
+@pytest.fixture
+def visit(browser: Any, address: str) -> Iterator[Any]:
+    """Factory of visits to `address`, which a test file serves; at the end of the test nothing may have gone wrong on any."""
+    from browsing import Visit
+
+    visits: list[Visit] = []
+
+    def make(path: str = "", **options) -> Visit:
+        visits.append(Visit(browser, address, path, **options))
+        return visits[-1]
+
+    yield make
+    faults = [fault for one in visits for fault in one.faults]
+    for one in visits:
+        one.context.close()
+    assert not faults
+
+
 # ---------------------------------------------------------------------------------------------
 # What the repository ships
 

@@ -21,7 +21,8 @@ from seqviz import ui
 from seqviz.translation import Translator
 from seqviz.ui import attention, look
 from seqviz.ui.attention import FIXED, Choice
-from seqviz.ui.service import MAX_CHARACTERS, MODELS, Service
+from seqviz.ui.growth import MAX_CHARACTERS
+from seqviz.ui.service import MODELS, Service
 from seqviz.ui.words import words
 
 SENTENCE = "The teacher painted the green boat and the teacher."

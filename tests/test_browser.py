@@ -7,24 +7,16 @@ from __future__ import annotations
 
 import os
 import re
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from browsing import REPOSITORY, WAIT, serve
 
 from seqviz.ui.service import MODELS, Service
 from seqviz.ui.words import WORDS
 
 pytestmark = pytest.mark.browser
-
-REPOSITORY = Path(__file__).resolve().parents[1]
-WAIT = 60_000
-"""Longest wait for one thing to appear, milliseconds: the machine may be busy."""
 
 
 @pytest.fixture(scope="module")
@@ -40,112 +32,9 @@ def page_models(models_folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def address(page_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The page, served by ``python app.py`` from another folder."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, str(REPOSITORY / "app.py")]
-    if page_models != REPOSITORY / "models":
-        start = f"from seqviz.ui import launch; launch(models_folder={str(page_models)!r})"
-        command = [
-            sys.executable,
-            "-c",
-            f"import sys; sys.path.insert(0, {str(REPOSITORY)!r}); {start}",
-        ]
-    folder = tmp_path_factory.mktemp("elsewhere")
-    log = folder / "log"
-    with log.open("wb") as output:
-        server = subprocess.Popen(
-            command,
-            cwd=folder,
-            env={**os.environ, "GRADIO_SERVER_PORT": str(port)},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        found = f"http://127.0.0.1:{port}/"
-        for _ in range(600):
-            try:
-                urllib.request.urlopen(found, timeout=5).read()
-                break
-            except OSError:
-                assert server.poll() is None, log.read_text(encoding="utf-8")
-                time.sleep(0.1)
-        else:
-            pytest.fail(f"no answer within a minute: {log.read_text(encoding='utf-8')}")
+    shipped = page_models == REPOSITORY / "models"
+    with serve(tmp_path_factory.mktemp("elsewhere"), None if shipped else page_models) as found:
         yield found
-    finally:
-        server.terminate()
-        server.wait(10)
-
-
-class Visit:
-    """A page that remembers what went wrong on it."""
-
-    def __init__(self, browser, address: str, path: str = "", width: int = 1280, **options) -> None:
-        self.address = address
-        self.context = browser.new_context(
-            viewport={"width": width, "height": 900},
-            locale=options.pop("locale", "en-US"),
-            **options,
-        )
-        self.page = self.context.new_page()
-        self.faults: list[str] = []
-        self.page.on("console", self._heard)
-        self.page.on("pageerror", lambda error: self.faults.append(f"page error: {error}"))
-        self.page.on("request", self._asked)
-        self.page.goto(address + path)
-
-    def _heard(self, message) -> None:
-        if message.type == "error":
-            self.faults.append(f"console: {message.text}")
-
-    def _asked(self, request) -> None:
-        if not request.url.startswith((self.address, "data:", "blob:")):
-            self.faults.append(f"request to another host: {request.url}")
-
-    def cards(self, count: int = 4) -> None:
-        """Wait until so many cards of the Translate tab are filled."""
-        self.page.wait_for_function(
-            "count => document.querySelectorAll('#cards .card > footer').length == count",
-            arg=count,
-            timeout=WAIT,
-        )
-
-    def translate(self, text: str) -> None:
-        self.page.locator("#source textarea").fill(text)
-        self.page.evaluate("document.querySelector('#cards .cards').classList.add('old')")
-        self.page.locator("#translate").click()
-        self.page.wait_for_function("!document.querySelector('#cards .cards.old')", timeout=WAIT)
-        self.cards()
-
-    def tab(self, number: int) -> None:
-        self.page.get_by_role("tab").nth(number).click()
-
-    def sideways(self) -> int:
-        """Pixels by which the page is wider than the window."""
-        return self.page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
-
-    def picture(self, name: str) -> None:
-        if os.environ.get("SEQVIZ_SCREENSHOTS"):
-            folder = REPOSITORY / "screenshots"
-            folder.mkdir(exist_ok=True)
-            self.page.screenshot(path=folder / f"{name}.png", full_page=True)
-
-
-@pytest.fixture
-def visit(browser, address) -> Iterator:
-    """Factory of visits; at the end of the test nothing may have gone wrong on any."""
-    visits: list[Visit] = []
-
-    def make(path: str = "", **options) -> Visit:
-        visits.append(Visit(browser, address, path, **options))
-        return visits[-1]
-
-    yield make
-    faults = [fault for one in visits for fault in one.faults]
-    for one in visits:
-        one.context.close()
-    assert not faults
 
 
 def test_the_first_view_shows_results_without_a_click(visit):
@@ -205,71 +94,6 @@ def test_chinese_is_answered_in_chinese(visit):
     one.cards()
 
 
-def test_the_slider(visit):
-    one = visit()
-    one.cards()
-    one.page.locator("#longer").click()
-    one.page.wait_for_function(
-        "document.querySelectorAll('#stage-cards .bar').length == 4", timeout=WAIT
-    )
-    one.page.wait_for_function(
-        "document.querySelectorAll('#plot polyline').length == 4 "
-        "&& [...document.querySelectorAll('#plot polyline')].every(line => line.points.length == 9)",
-        timeout=WAIT,
-    )
-    stages = Service().passages()[0]["stages"]
-    slider = one.page.locator("#length-slider input[type=range]")
-    box = slider.bounding_box()
-    middle = box["y"] + box["height"] / 2
-    one.page.mouse.move(box["x"] + 2, middle)
-    one.page.mouse.down()
-    for step in range(41):
-        one.page.mouse.move(box["x"] + 2 + (box["width"] - 4) * step / 40, middle)
-    one.page.mouse.up()
-
-    def wait_for(stage: int, timeout: int = WAIT) -> None:
-        last = stages[stage]["english"]
-        one.page.wait_for_function(
-            "words => document.querySelector('#stops .here').innerText == words",
-            arg=str(len(last.split())),
-            timeout=timeout,
-        )
-        assert one.page.locator("#sentence [lang=en]").inner_text() == last
-
-    wait_for(8)
-    at = one.page.evaluate(
-        "getComputedStyle(document.querySelector('#plot')).getPropertyValue('--at')"
-    )
-    one.page.wait_for_timeout(1500)  # nothing older may come after
-    wait_for(8, timeout=100)
-    assert at == one.page.evaluate(
-        "getComputedStyle(document.querySelector('#plot')).getPropertyValue('--at')"
-    )
-    slider.press("ArrowLeft")
-    wait_for(7)
-    slider.press("Home")
-    wait_for(0)
-    assert slider.get_attribute("aria-valuetext") == "6 words"
-    shown = one.page.eval_on_selector_all(
-        "#stage-cards .card", "all => all.map(card => card.dataset.model)"
-    )
-    assert tuple(shown) == MODELS
-
-    # Grow walks from the first stop to the last and then rests.
-    one.page.clock.install()
-    one.page.locator("#grow").click()
-    for _ in range(9):
-        one.page.clock.run_for(1100)
-    one.page.wait_for_function(
-        "document.querySelector('#length-slider input[type=range]').value == 9", timeout=WAIT
-    )
-    one.page.wait_for_function(
-        "document.querySelector('#stops .here').innerText == '66'", timeout=WAIT
-    )
-    one.page.clock.run_for(1100)
-    assert one.page.locator("#grow.running").count() == 0
-
-
 def test_the_language_switches_everything(visit):
     one = visit()
     one.cards()
@@ -319,7 +143,8 @@ def test_every_tab_fits_and_is_accessible(visit, language, scheme):
         one.tab(number)
         if name == "length":
             one.page.wait_for_function(
-                "document.querySelectorAll('#stage-cards .bar').length == 4", timeout=WAIT
+                "!document.querySelector('#stage-cards [aria-busy]') && document.querySelector('#stage-cards .card')",
+                timeout=WAIT,
             )
         seen = one.page.locator("body").inner_text()
         assert not re.search(r"\{\w+\}|\b(page|card|note|translate|length|attention)_\w+", seen)

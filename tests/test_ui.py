@@ -21,7 +21,7 @@ from fastapi.testclient import TestClient
 import seqviz
 from seqviz import ui
 from seqviz.translation import Note, Translation, Translator
-from seqviz.ui import cards, curves, length, look, translate
+from seqviz.ui import cards, growth, look, translate
 from seqviz.ui import service as services
 from seqviz.ui.service import MODELS, Service
 from seqviz.ui.words import LANGUAGES, WORDS, words
@@ -29,7 +29,7 @@ from seqviz.ui.words import LANGUAGES, WORDS, words
 # Names and units that stay as they are in Chinese.
 NAMES = """
     RNN LSTM Transformer BLEU chrF sacreBLEU seqviz translate API Europarl v7 European Union Koehn Tatoeba CC BY
-    Shift Enter FR tatoeba.org manythings.org anki CSV PNG SVG HTML JSON NumPy npz ELI5 p
+    Shift Enter FR tatoeba.org manythings.org anki CSV PNG SVG HTML JSON NumPy npz ELI5 p models lexicon.json evaluate
 """.split()
 
 
@@ -180,21 +180,6 @@ def test_many_threads_get_their_own_answers(service, translators):
     assert found == alone
 
 
-def test_a_path_has_the_scores_of_its_stages(service):
-    assert service.known_scores("lstm", "lost-keys") == [None] * 9
-    single = service.scored("lstm", "lost-keys", 2)
-    service.score_path("lstm", "lost-keys")
-    path = service.known_scores("lstm", "lost-keys")
-    assert None not in path and path[2] is single
-    stage = service.passage("lost-keys")["stages"][3]
-    assert path[3].translation.text == service.translate("lstm", stage["english"]).text
-    text, reference = path[3].translation.text, [stage["french"]]
-    assert path[3].chrf == sacrebleu.sentence_chrf(text, reference).score
-    assert path[3].bleu == sacrebleu.sentence_bleu(text, reference).score
-    with pytest.raises(KeyError, match=r"lost-keys, .*got 'nope'"):
-        service.passage("nope")
-
-
 # ---------------------------------------------------------------------------------------------
 # Translate tab
 
@@ -263,14 +248,14 @@ def test_gloss_of_examples_on_the_chinese_page(service):
 
 def test_paragraphs_are_kept_and_wrapped_lines_joined(service):
     text = "The boat\r\nis green.\n\n \n\n\tThe bridge\nis   old.\n"
-    assert translate.paragraphs(text) == ["The boat is green.", "The bridge is   old."]
+    assert growth.paragraphs(text) == ["The boat is green.", "The bridge is   old."]
     both = [
         Translation("lstm", "a", "un", target_words=("un",)),
         Translation("lstm", "b", "deux", target_words=("deux",)),
     ]
     assert re.findall(r"<p><span[^>]*>(\w+)</span></p>", cards.target(both, "en")) == ["un", "deux"]
-    found = service.translate_paragraphs("lstm", translate.paragraphs(text))
-    assert [item.source for item in found] == translate.paragraphs(text)
+    found = service.translate_paragraphs("lstm", growth.paragraphs(text))
+    assert [item.source for item in found] == growth.paragraphs(text)
 
 
 def test_silence_is_said():
@@ -329,70 +314,6 @@ def test_large_numbers():
     assert cards.large_number(64_657, "en") == "65 k"
     assert cards.large_number(20_000_000, "zh") == "2000 万"
     assert cards.large_number(250_000_000, "zh") == "2.50 亿"
-
-
-# ---------------------------------------------------------------------------------------------
-# Length tab
-
-
-def test_a_stage(service):
-    steps = list(length.stage_of(service, "lost-keys", 3, "en"))
-    assert [shown.count('class="bar"') for _, _, shown in steps] == [0, 1, 2, 3, 4]
-    stops, sentence, _ = steps[-1]
-    assert '<span class="here">20</span>' in stops and 'data-said="20 words"' in stops
-    assert "<mark>to the house our parents left us.</mark>" in sentence
-    assert "trouvait pas les clés" in sentence and "父母" not in sentence
-    again = list(length.stage_of(service, "lost-keys", 3, "zh"))
-    assert len(again) == 1 and "父母" in again[0][1]
-
-
-@pytest.mark.parametrize("stage, count", [(-5, 6), (0, 6), (1, 6), (9, 66), (99, 66), (2.7, 13)])
-def test_a_stage_out_of_range_is_the_nearest(service, stage, count):
-    stops = list(length.stage_of(service, "lost-keys", stage, "en"))[-1][0]
-    assert f'<span class="here">{count}</span>' in stops
-
-
-def test_the_path_fills_model_by_model(service):
-    steps = list(length.path_of(service, "two-questions", "chrf", "en"))
-    assert [shown.count("not computed yet") for shown in steps] == [4, 3, 2, 1, 0]
-    assert len(list(length.path_of(service, "two-questions", "bleu", "en"))) == 1
-    assert words("length_filling", "en") not in steps[-1]
-    alt = re.search('aria-label="([^"]*)"', steps[-1]).group(1)
-    assert "at 7 words" in alt and "at 73 words" in alt
-
-
-def test_new_words():
-    grown = length.new_words("The train was late.", "The old train was late, again.")
-    assert [word for word, new in grown if new] == ["old", "again."]
-    assert not any(new for _, new in length.new_words("a a b", "a a b"))
-
-
-def test_measured_curve(service):
-    assert words("length_measured_none", "en") in length._measured(service, "en")
-    report = service.folder / "report"
-    report.mkdir()
-    (report / "length.json").write_text('{"models": []}', encoding="utf-8")
-    assert words("length_measured_format", "zh") in length._measured(service, "zh")
-    buckets = [
-        {"low": low, "high": low + 9, "n": 100, "bleu": 20.0, "bleu_low": 18.0, "bleu_high": 22.0}
-        for low in (1, 11, 21)
-    ]
-    measured = {"natural": {name: {"buckets": buckets} for name in MODELS}}
-    (report / "length.json").write_text(json.dumps({"curves": measured}), encoding="utf-8")
-    shown = length._measured(service, "en")
-    assert "300 test sentences, 1 to 30 words" in shown and shown.count("<polygon points") >= 4
-
-
-def test_curves_are_where_the_scores_are():
-    picture = curves.curves(
-        {"lstm": [(6, 0.0), (66, 40.0)]}, ticks=[6, 66], axis="<words>", alt='"&'
-    )
-    assert "&lt;words&gt;" in picture and 'aria-label="&quot;&amp;"' in picture
-    (low_x, low_y), (high_x, high_y) = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', picture)
-    assert float(low_x) == pytest.approx(curves.x_of(6, 6, 66), abs=0.1)
-    assert float(high_x) == pytest.approx(curves.x_of(66, 6, 66), abs=0.1)
-    assert (float(low_y), float(high_y)) == (curves.HEIGHT - curves.BOTTOM, curves.TOP)
-    assert "<svg" in curves.curves({name: [] for name in MODELS}, ticks=[5], axis="", alt="")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -489,41 +410,6 @@ def test_translate_endpoint(client, page_service):
 )
 def test_translate_endpoint_refuses(client, data, said):
     event, answer = call(client, "translate", data)
-    assert event == "error" and said in answer["error"]
-
-
-def test_length_endpoint(client, page_service):
-    event, (answer,) = call(client, "length", ["late-train", 2])
-    stage = page_service.passage("late-train")["stages"][1]
-    assert event == "complete" and tuple(answer["models"]) == MODELS
-    assert (answer["words"], answer["english"], answer["reference"]) == (
-        15,
-        stage["english"],
-        stage["french"],
-    )
-    scored = page_service.scored("rnn", "late-train", 1)
-    assert answer["models"]["rnn"] == {
-        "text": scored.translation.text,
-        "sentence_bleu": round(scored.bleu, 2),
-        "sentence_chrf": round(scored.chrf, 2),
-    }
-
-
-@pytest.mark.parametrize(
-    "data, said",
-    [
-        (["nope", 1], "one of lost-keys, "),
-        (["../../etc/passwd", 1], "one of lost-keys, "),
-        ([["lost-keys"], 1], "one of lost-keys, "),
-        ([None, 1], "one of lost-keys, "),
-        (["lost-keys", 0], "whole number from 1 to 9, got 0"),
-        (["lost-keys", 10], "whole number from 1 to 9, got 10"),
-        (["lost-keys", "3"], "whole number from 1 to 9, got '3'"),
-        (["lost-keys", None], "whole number from 1 to 9, got None"),
-    ],
-)
-def test_length_endpoint_refuses(client, data, said):
-    event, answer = call(client, "length", data)
     assert event == "error" and said in answer["error"]
 
 

@@ -14,10 +14,11 @@ other input. The function makes components, subscribes its own events, and retur
   ``inputs``, ``outputs``, …). The page runs them when it opens and after each change of language: the
   first of each tab in the order of the tabs, then the second ones; `language` should be among their
   inputs.
+- ``parts``: components and events that another tab connects to, by name; `build` lets them meet.
 
 **Rules.** Every event that runs a model takes ``**MODEL_EVENT`` (`seqviz.ui.tab`: shared queue), and is
 ``api_visibility="private"`` unless it is a documented endpoint made with ``gr.api``. Texts come from
-`seqviz.ui.words`, theme, CSS and script from `seqviz.ui.look` (``page.css``, ``page.js``), what a model
+`seqviz.ui.words`, theme, CSS and script from `seqviz.ui.look` (``page.css``, ``page.js``, ``length.js``), what a model
 looks like from `seqviz.styles`. A colour in markup is ``var(--lstm)``, never a number, so
 that dark mode works. Every string from a person or a model passes `html.escape`; markup is the *value*
 of ``gr.HTML``, never its template. PyTorch is not imported by any module here at the top: what needs it
@@ -68,11 +69,12 @@ def build(models_folder: str | Path | None = None, service: Service | None = Non
         notice = gr.HTML(elem_id="notice")
         with gr.Tabs(elem_id="tabs") as tabs:
             with gr.Tab(words("tab_translate", "en"), id="translate") as first:
-                translate_tab = translate.tab(service, language, tabs)
+                translate_tab = translate.tab(service, language)
             with gr.Tab(words("tab_length", "en"), id="length") as second:
                 length_tab = length.tab(service, language)
             with gr.Tab(words("tab_attention", "en"), id="attention") as third:
                 attention_tab = attention.tab(service, language)
+        translate.connect(translate_tab, length_tab, tabs)
         footer = gr.HTML(_footer("en"))
         made = [translate_tab, length_tab, attention_tab]
         components = [head, first, second, third, footer]

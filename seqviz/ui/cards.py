@@ -6,7 +6,7 @@ Every string from a person or a model passes `html.escape` here.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -60,8 +60,17 @@ def french(text: str) -> str:
     return french_for_display(text)
 
 
-def target_text(translation: Translation) -> str:
-    """The translation, each word in ink as strong as the model was sure, repetitions underlined."""
+Meanings = Callable[[str], Sequence[str]]
+"""English meanings of a French word; none where they are not known."""
+
+
+def target_text(
+    translation: Translation, language: str = "en", meanings: Meanings | None = None
+) -> str:
+    """The translation, each word in ink as strong as the model was sure, repetitions underlined.
+
+    A word's title holds its probability and, where `meanings` knows them, its English meanings.
+    """
     from seqviz.translation import repeated_spans
 
     repeated: set[int] = set()
@@ -70,8 +79,15 @@ def target_text(translation: Translation) -> str:
     sure = word_probabilities(translation)
 
     def word(index: int) -> str:
-        text = escape(french(translation.target_words[index]))
-        return f'<span style="--sure:{sure[index]:.2f}" title="p = {sure[index]:.2f}">{text}</span>'
+        text = translation.target_words[index]
+        known = meanings(text) if meanings else ()
+        said = f"p = {sure[index]:.2f}"
+        if known:
+            said = f"{words('card_meaning', language, text=', '.join(known))} · {said}"
+        return (
+            f'<span style="--sure:{sure[index]:.2f}" title="{escape(said)}">'
+            f"{escape(french(text))}</span>"
+        )
 
     shown = []
     for again, group in groupby(range(len(sure)), key=lambda index: index in repeated):
@@ -80,13 +96,19 @@ def target_text(translation: Translation) -> str:
     return " ".join(shown)
 
 
-def target(translations: Sequence[Translation], language: str) -> str:
+def target(
+    translations: Sequence[Translation], language: str, meanings: Meanings | None = None
+) -> str:
     """A text of one or more paragraphs, or that the model wrote nothing."""
     if any(item.source.strip() for item in translations) and not any(
         item.text for item in translations
     ):
         return f'<p class="waiting">{escape(words("card_silent", language))}</p>'
-    paragraphs = [target_text(translation) for translation in translations if translation.text]
+    paragraphs = [
+        target_text(translation, language, meanings)
+        for translation in translations
+        if translation.text
+    ]
     return (
         '<div class="target" lang="fr" translate="no">'
         + "".join(f"<p>{paragraph}</p>" for paragraph in paragraphs)

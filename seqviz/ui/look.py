@@ -16,7 +16,8 @@ _COLOURS = " ".join(f"--{name}: {style.color};" for name, style in MODEL_STYLES.
 CSS = f":root {{ {_COLOURS} }}\n{(_HERE / 'page.css').read_text(encoding='utf-8')}"
 """A model's colour is the CSS variable of its name, ``--lstm-attention``; the dark page lightens it."""
 
-HEAD = f"<script>{(_HERE / 'page.js').read_text(encoding='utf-8')}</script>{heatmap.HEAD}"
+_SCRIPT = "\n".join((_HERE / name).read_text(encoding="utf-8") for name in ("page.js", "length.js"))
+HEAD = f"<script>{_SCRIPT}</script>{heatmap.HEAD}"
 
 
 def language_script() -> str:

@@ -6,18 +6,20 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from seqviz.ui import growth
+from seqviz.ui.growth import Growth, Stage
+
 if TYPE_CHECKING:
+    from seqviz.coverage import Lexicon, Word
     from seqviz.translation import Translation, Translator
 
 MODELS = ("rnn", "lstm", "lstm-attention", "transformer")
 """Same as `seqviz.MODEL_NAMES`, which cannot be had without PyTorch; a test holds them equal."""
-
-MAX_CHARACTERS = 5_000
-"""Longest text the page takes."""
 
 MAX_BEAMS = 8
 """Widest search the page runs."""
@@ -29,11 +31,27 @@ CHRF_SETTINGS = "nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no"
 
 
 class Scored(NamedTuple):
-    """A translation of one stage of a passage, scored against the reference of that stage."""
+    """A translation of one stage of a growing text and what it was measured by.
+
+    Attributes:
+        translation: greedy.
+        bleu, chrf: sentence scores against the reference of the stage, 0 to 100; None without one.
+        agreement: of an own text, sentence chrF between this translation and those of its sentences
+            one by one, put together.
+        marks: for each English word, whether the translation has it; empty without a lexicon.
+    """
 
     translation: Translation
-    bleu: float
-    chrf: float
+    bleu: float | None
+    chrf: float | None
+    agreement: float | None
+    marks: tuple[Word, ...]
+
+    @property
+    def found(self) -> tuple[int, int] | None:
+        """Words found and words judged; None where nothing was judged."""
+        judged = [word.found for word in self.marks if word.found is not None]
+        return (sum(judged), len(judged)) if judged else None
 
 
 class Service:
@@ -63,7 +81,10 @@ class Service:
         self._cache = _Cache(1024)
         self._attention_cache = _Cache(24)
         self._training: dict[str, dict[str, Any]] = {}
-        self._scored: dict[tuple[str, str, int], Scored] = {}  # bounded: passages are fixed
+        self._scored = _Cache(1024)
+        self._lexicon: Lexicon | None = None
+        self._lexicon_read = threading.Event()
+        self._latest = _Cache(1024)
 
     # -- loading
 
@@ -154,38 +175,104 @@ class Service:
                 self._cache.put(key, found)
         return found
 
-    # -- passages
+    def _translate_each(self, name: str, texts: Sequence[str]) -> dict[str, Translation]:
+        """Greedy translations of texts that have nothing to do with each other, by text.
 
-    def scored(self, name: str, passage: str, stage: int) -> Scored:
-        """Translation and scores of one stage, greedy.
-
-        Args:
-            passage: its id.
-            stage: from 0.
+        Those not in the cache are made in one batch, which changes none of them.
         """
-        key = (name, passage, stage)
-        if key not in self._scored:
-            texts = self.passage(passage)["stages"][stage]
-            translation = self.translate(name, texts["english"])
-            self._scored[key] = _score(translation, texts["french"])
-        return self._scored[key]
-
-    def score_path(self, name: str, passage: str) -> None:
-        """Translate and score all stages of a passage that are not yet, in one batch."""
         translator = self.translator(name)
-        stages = self.passage(passage)["stages"]
         with self._locks[name]:
-            missing = [i for i in range(len(stages)) if (name, passage, i) not in self._scored]
-            if not missing:
-                return
-            found = translator.translate([stages[i]["english"] for i in missing], attention=False)
-            for i, translation in zip(missing, found, strict=True):
-                self._scored[name, passage, i] = _score(translation, stages[i]["french"])
+            found = {text: self._cache.get((name, text, 1)) for text in texts}
+            missing = [text for text, translation in found.items() if translation is None]
+            if missing:
+                made = translator.translate(missing, attention=False)
+                for text, translation in zip(missing, made, strict=True):
+                    self._cache.put((name, text, 1), translation)
+                    found[text] = translation
+        return {text: translation for text, translation in found.items() if translation}
 
-    def known_scores(self, name: str, passage: str) -> list[Scored | None]:
-        """Scores of the stages of a passage, None for those not computed yet."""
-        count = len(self.passage(passage)["stages"])
-        return [self._scored.get((name, passage, stage)) for stage in range(count)]
+    # -- growing texts
+
+    def growth(self, passage: str) -> Growth:
+        """A passage by its id; see `passage`."""
+        return growth.passage(self.passage(passage))
+
+    def scored(self, name: str, stage: Stage) -> Scored:
+        """Greedy translation and scores of one stage."""
+        return self._score_stages(name, [stage])[0]
+
+    def score_all(self, name: str, text: Growth) -> list[Scored]:
+        """All stages of a growing text; those not in the cache in one batch."""
+        return self._score_stages(name, text.stages)
+
+    def known(self, name: str, text: Growth) -> list[Scored | None]:
+        """The stages of a growing text, None for those that are not in the cache."""
+        return [self._scored.get((name, stage)) for stage in text.stages]
+
+    def _score_stages(self, name: str, stages: Sequence[Stage]) -> list[Scored]:
+        scored = {stage: self._scored.get((name, stage)) for stage in stages}
+        missing = [stage for stage, found in scored.items() if found is None]
+        if missing:
+            texts = [text for stage in missing for text in (stage.english, *stage.sentences)]
+            made = self._translate_each(name, texts)
+            for stage in missing:
+                scored[stage] = self._score(stage, made)
+                self._scored.put((name, stage), scored[stage])
+        return [scored[stage] for stage in stages]
+
+    def _score(self, stage: Stage, made: Mapping[str, Translation]) -> Scored:
+        from seqviz.scores import sentence_scores
+
+        translation = made[stage.english]
+        text = translation.text
+        bleu = chrf = agreement = None
+        if stage.french is not None:
+            scores = sentence_scores(text, stage.french)
+            bleu, chrf = scores["bleu"], scores["chrf"]
+        if stage.sentences:
+            alone = " ".join(made[s].text for s in stage.sentences if made[s].text)
+            agreement = 100.0 if text == alone else sentence_scores(text, alone)["chrf"]
+        return Scored(translation, bleu, chrf, agreement, self.marks(stage.english, text))
+
+    # -- words found
+
+    def lexicon(self) -> Lexicon | None:
+        """The table of likely translations; None where it is missing or damaged."""
+        if not self._lexicon_read.is_set():
+            file = self.folder / "lexicon.json"
+            if file.is_file():
+                from seqviz import coverage
+
+                with suppress(coverage.LexiconError):  # the page says that words are not marked
+                    self._lexicon = coverage.Lexicon.load(file)
+            self._lexicon_read.set()
+        return self._lexicon
+
+    def marks(self, source: str, output: str) -> tuple[Word, ...]:
+        """For each English word, whether the output has it; empty without a lexicon."""
+        lexicon = self.lexicon()
+        if lexicon is None:
+            return ()
+        from seqviz import coverage
+
+        return tuple(coverage.mark(source, output, lexicon))
+
+    def meanings(self, french_word: str) -> tuple[str, ...]:
+        """English meanings of a French word; empty without a lexicon."""
+        lexicon = self.lexicon()
+        return lexicon.meanings(french_word) if lexicon else ()
+
+    # -- visitors
+
+    def begin(self, session: str | None) -> object:
+        """Remember that this visitor's growing text is drawn anew; see `is_latest`."""
+        token = object()
+        self._latest.put(session, token)
+        return token
+
+    def is_latest(self, session: str | None, token: object) -> bool:
+        """Nothing newer was begun for this visitor, so what `token` draws may still be shown."""
+        return self._latest.get(session) is token
 
     # -- what is known without PyTorch
 
@@ -230,12 +317,6 @@ class Service:
 def _texts() -> dict[str, Any]:
     file = Path(__file__).resolve().parents[1] / "texts.json"
     return json.loads(file.read_text(encoding="utf-8"))
-
-
-def _score(translation: Translation, reference: str) -> Scored:
-    from seqviz.evaluation import sentence_scores
-
-    return Scored(translation, **sentence_scores(translation.text, reference))
 
 
 class _Cache:

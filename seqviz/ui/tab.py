@@ -25,8 +25,10 @@ class Tab:
         components: components whose text follows the language.
         texts: language → their updates, in the same order.
         show: keyword arguments of the events that draw the results, run one after the other.
+        parts: what another tab may connect to, by name.
     """
 
     components: list[Any] = field(default_factory=list)
     texts: Callable[[str], list[Any]] = lambda language: []
     show: list[dict[str, Any]] = field(default_factory=list)
+    parts: dict[str, Any] = field(default_factory=dict)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from html import escape
 from typing import Any
 
 import gradio as gr
 
-from seqviz.ui import cards
-from seqviz.ui.service import MAX_BEAMS, MAX_CHARACTERS, MODELS, Service
+from seqviz.ui import cards, growth
+from seqviz.ui.growth import MAX_CHARACTERS, paragraphs
+from seqviz.ui.service import MAX_BEAMS, MODELS, Service
 from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, Tab
 from seqviz.ui.words import words
 
@@ -22,7 +22,7 @@ element.addEventListener('click', event => {
 """
 
 
-def tab(service: Service, language: gr.Radio, tabs: gr.Tabs) -> Tab:
+def tab(service: Service, language: gr.Radio) -> Tab:
     """Make the tab inside the current ``gr.Tab``."""
     examples = service.examples()
     lead = gr.HTML(_lead("en"))
@@ -75,7 +75,14 @@ def tab(service: Service, language: gr.Radio, tabs: gr.Tabs) -> Tab:
         example_button.click(_constant(example["english"]), outputs=text, **QUICK_EVENT).then(
             **event
         )
-    longer.click(_to_length, outputs=tabs, **QUICK_EVENT)
+    gr.on(
+        [text.change, language.change],
+        _longer_label,
+        inputs=[text, language],
+        outputs=longer,
+        trigger_mode="always_last",
+        **QUICK_EVENT,
+    )
 
     def translate(text: str, beams: int = 1) -> dict[str, dict[str, Any]]:
         """Translate an English text into French with all four models.
@@ -99,24 +106,28 @@ def tab(service: Service, language: gr.Radio, tabs: gr.Tabs) -> Tab:
             ),
             gr.Button(words("translate_button", chosen)),
             gr.Radio(_beam_choices(chosen), label=words("translate_beams", chosen)),
-            gr.Button(words("translate_longer", chosen)),
             *[gr.Button(_example_label(example, chosen)) for example in examples],
             _legend(service, chosen),
         ]
 
-    components = [lead, text, button, beams, longer, *example_buttons, legend]
-    return Tab(components=components, texts=texts, show=[event])
+    components = [lead, text, button, beams, *example_buttons, legend]
+    parts = {"text": text, "longer": longer}
+    return Tab(components=components, texts=texts, show=[event], parts=parts)
+
+
+def connect(translate_tab: Tab, length_tab: Tab, tabs: gr.Tabs) -> None:
+    """Let the button under the text lead to the Length tab, with the text if it can grow."""
+    source, target = translate_tab.parts, length_tab.parts
+    source["longer"].click(
+        _to_length,
+        inputs=[source["text"], target["passage"], target["own"]],
+        outputs=[tabs, target["passage"], target["own"]],
+        **QUICK_EVENT,
+    ).then(**target["choose"])
 
 
 # ---------------------------------------------------------------------------------------------
 # What goes in
-
-
-def paragraphs(text: str) -> list[str]:
-    """Paragraphs, which blank lines separate; wrapped lines inside one are joined."""
-    blocks = re.split(r"\n[^\S\n]*(?:\n[^\S\n]*)+", re.sub(r"\r\n?", "\n", text))
-    joined = (" ".join(line.strip() for line in block.split("\n")).strip() for block in blocks)
-    return [block for block in joined if block]
 
 
 def is_chinese(text: str) -> bool:
@@ -163,7 +174,8 @@ def draw_cards(
             shown[name] = cards.card(
                 name,
                 language,
-                cards.target(translations, language) + cards.notes(translations, language),
+                cards.target(translations, language, service.meanings)
+                + cards.notes(translations, language),
                 footer=f"{cards.speed(translations, language)}<br>"
                 + cards.budget(service.training(name), language),
             )
@@ -283,5 +295,19 @@ def _constant(text: str) -> Any:
     return give
 
 
-def _to_length() -> Any:
-    return gr.Tabs(selected="length")
+def _can_grow(text: Any) -> bool:
+    """A text of two sentences or more, which the Length tab can walk through."""
+    if not isinstance(text, str) or len(text) > MAX_CHARACTERS:
+        return False
+    return len(growth.sentences(text)) > 1
+
+
+def _longer_label(text: str, language: str) -> Any:
+    key = "translate_longer_own" if _can_grow(text) else "translate_longer"
+    return gr.Button(words(key, language))
+
+
+def _to_length(text: str, passage: str, own: str) -> tuple[Any, str, str]:
+    if _can_grow(text):
+        return gr.Tabs(selected="length"), growth.OWN, text
+    return gr.Tabs(selected="length"), passage, own

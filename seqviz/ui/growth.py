@@ -1,0 +1,156 @@
+"""Texts that grow: the passages written by hand, and a visitor's own text, sentence by sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any, NamedTuple
+
+from seqviz.ui.words import words
+
+OWN = "own"
+"""Stands for the visitor's own text where the id of a passage is expected."""
+MAX_CHARACTERS = 5_000
+"""Longest text the page takes."""
+MAX_WORDS = 100
+"""Longest own text: no model was trained on longer ones. Same as `seqviz.corpus.MAX_SOURCE_WORDS`,
+which cannot be had without numpy and more; a test holds them equal."""
+MAX_STAGES = 12
+"""An own text of more sentences grows by several at a time."""
+
+
+class Stage(NamedTuple):
+    """One length of a growing text.
+
+    Attributes:
+        english: the text.
+        french, chinese: reference and gloss; None for an own text.
+        sentences: of an own text; empty for a passage.
+    """
+
+    english: str
+    french: str | None = None
+    chinese: str | None = None
+    sentences: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A text at all its lengths, the shortest first.
+
+    Attributes:
+        id: of the passage, or `OWN`.
+        stages: at least one.
+        notes: what a visitor should know, as keys of `seqviz.ui.words` with their values.
+    """
+
+    id: str
+    stages: tuple[Stage, ...]
+    notes: tuple[tuple[str, dict[str, Any]], ...] = ()
+
+    @property
+    def counts(self) -> list[int]:
+        """English words of each stage."""
+        return [len(stage.english.split()) for stage in self.stages]
+
+    def clamp(self, stage: Any) -> int:
+        """The stage, from 0, that a slider means by a number from 1; the nearest one there is."""
+        number = stage if isinstance(stage, int | float) and stage == stage else 1
+        return int(min(max(number, 1), len(self.stages))) - 1
+
+
+class GrowthError(ValueError):
+    """A text that cannot grow; `say` says why in a language of the page."""
+
+    def __init__(self, key: str, **values: Any) -> None:
+        super().__init__(words(key, "en", **values))
+        self._key, self._values = key, values
+
+    def say(self, language: str) -> str:
+        return words(self._key, language, **self._values)
+
+
+def passage(entry: dict[str, Any]) -> Growth:
+    """A passage of ``texts.json``."""
+    return Growth(
+        entry["id"],
+        tuple(Stage(s["english"], s["french"], s["chinese"]) for s in entry["stages"]),
+    )
+
+
+def own(text: Any) -> Growth:
+    """A visitor's text, one sentence more at each stage.
+
+    Raises:
+        GrowthError: no text, nothing in it, or a first sentence over the cap.
+    """
+    if not isinstance(text, str):
+        raise GrowthError("length_own_type", kind=type(text).__name__)
+    if len(text) > MAX_CHARACTERS:
+        raise GrowthError(
+            "translate_too_long", number=f"{len(text):,}", limit=f"{MAX_CHARACTERS:,}"
+        )
+    every = sentences(text)
+    if not every:
+        raise GrowthError("length_own_empty", limit=MAX_WORDS)
+    used = within_cap(every)
+    if not used:
+        raise GrowthError("length_own_cap", number=len(every[0].split()), limit=MAX_WORDS)
+    notes: list[tuple[str, dict[str, Any]]] = []
+    if len(used) < len(every):
+        values = {"number": len(used), "total": len(every), "limit": MAX_WORDS}
+        notes.append(("length_own_cut", values))
+    ends = steps(len(used), MAX_STAGES)
+    if len(ends) < len(used):
+        notes.append(("length_own_grouped", {"number": len(used), "stages": len(ends)}))
+    if len(used) == len(every) == 1:
+        notes.append(("length_own_single", {}))
+    stages = (Stage(" ".join(used[:end]), sentences=tuple(used[:end])) for end in ends)
+    return Growth(OWN, tuple(stages), tuple(notes))
+
+
+def paragraphs(text: str) -> list[str]:
+    """Paragraphs, which blank lines separate; wrapped lines inside one are joined."""
+    blocks = re.split(r"\n[^\S\n]*(?:\n[^\S\n]*)+", re.sub(r"\r\n?", "\n", text))
+    joined = (" ".join(line.strip() for line in block.split("\n")).strip() for block in blocks)
+    return [block for block in joined if block]
+
+
+def sentences(text: str) -> list[str]:
+    """Sentences of a text as the models read it; the end of a paragraph ends a sentence."""
+    from seqviz.tokenizer import normalize
+    from seqviz.translation import split_sentences
+
+    return [s for block in paragraphs(text) for s in split_sentences(normalize(block))]
+
+
+def within_cap(every: Sequence[str]) -> list[str]:
+    """The first sentences that have `MAX_WORDS` words or fewer together."""
+    used: list[str] = []
+    count = 0
+    for sentence in every:
+        count += len(sentence.split())
+        if count > MAX_WORDS:
+            break
+        used.append(sentence)
+    return used
+
+
+def steps(number: int, most: int) -> list[int]:
+    """Ascending ends of at most `most` about equal steps from 1 to `number`."""
+    if number <= most:
+        return list(range(1, number + 1))
+    return [1 + round(i * (number - 1) / (most - 1)) for i in range(most)]
+
+
+def new_words(before: str, after: str) -> list[tuple[str, bool]]:
+    """Words of `after`, and whether each is new against `before` (punctuation does not count)."""
+    old = [word.strip(".,?!;:").lower() for word in before.split()]
+    grown = after.split()
+    plain = [word.strip(".,?!;:").lower() for word in grown]
+    kept: set[int] = set()
+    for block in SequenceMatcher(None, old, plain, autojunk=False).get_matching_blocks():
+        kept.update(range(block.b, block.b + block.size))
+    return [(word, index not in kept) for index, word in enumerate(grown)]

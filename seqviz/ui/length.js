@@ -1,0 +1,113 @@
+/* The Length tab: which stage of the growing text is seen, at once and without asking the server.
+   Everything follows from one style sheet, so that markup which comes later is right from the start. */
+(() => {
+  const state = { stage: 1, curve: "natural", metric: "bleu", growing: false };
+  const sheet = document.head.appendChild(document.createElement("style"));
+  const slider = () => document.querySelector("#length-slider input[type=range]");
+  const stops = () => document.querySelector("#stops .stops");
+
+  function apply() {
+    const marks = stops();
+    const counts = marks?.dataset.counts.split(" ") ?? [];
+    const stage = Math.max(1, counts.length ? Math.min(state.stage, counts.length) : state.stage);
+    sheet.textContent = `
+      :root { --words: ${Number(counts[stage - 1] ?? 0)}; }
+      [data-stage]:not([data-stage="${stage}"]) { display: none !important; }
+      @media (min-width: 641px) {
+        .held > [data-stage]:not([data-stage="${stage}"]) { display: block !important; visibility: hidden; }
+      }
+      .strip .bar > i { width: calc(var(--s${stage}, 0) * 1%) !important; }
+      .stops > :nth-child(${stage}) { color: var(--ink) !important; font-weight: 700 !important; }
+      [data-metric]:not([data-metric="${state.metric}"]),
+      [data-curve]:not([data-curve="${state.curve}"]) { display: none !important; }
+      ${state.growing ? "#grow" : "#pause"} { display: none !important; }`;
+    const said = marks?.dataset.said.split("|")[stage - 1];
+    if (said) slider()?.setAttribute("aria-valuetext", said);
+  }
+
+  const player = { timer: null, paused: false };
+
+  function stop(paused) {
+    clearInterval(player.timer);
+    player.timer = null;
+    player.paused = paused;
+    if (!state.growing) return;
+    const focused = document.activeElement?.closest("#pause");
+    window.seqviz.look({ growing: false });
+    if (focused) document.querySelector("#grow")?.focus();
+  }
+
+  function set(value) {
+    const range = slider();
+    range.value = value;
+    range.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+
+  Object.assign(window.seqviz, {
+    showStage(stage) {
+      state.stage = Number(stage) || 1;
+      apply();
+    },
+
+    followSlider() {
+      window.seqviz.showStage(slider()?.value ?? state.stage);
+    },
+
+    look(change) {
+      Object.assign(state, change);
+      apply();
+    },
+
+    /* Walk to the last stop in about ten seconds: from the first, or from where it was paused. */
+    grow() {
+      const range = slider();
+      if (!range || range.disabled) return;
+      const last = Number(range.max);
+      const going = player.paused && Number(range.value) < last;
+      stop(false);
+      window.seqviz.look({ growing: true });
+      document.querySelector("#pause")?.focus();
+      if (!going) set(Number(range.min));
+      const pace = Math.min(2500, Math.max(600, 10000 / Math.max(1, last - Number(range.min))));
+      player.timer = setInterval(() => {
+        const now = slider();
+        const next = Number(now?.value) + 1;
+        if (!now?.isConnected || !(next <= Number(now.max))) return stop(false);
+        set(next);
+        if (next === Number(now.max)) stop(false);
+      }, pace);
+    },
+
+    pause() {
+      stop(true);
+    },
+  });
+
+  document.addEventListener("input", (event) => {
+    if (event.target.closest?.("#length-slider")) window.seqviz.followSlider();
+  });
+  /* A hand on the slider, or another text, ends the walk. */
+  for (const kind of ["pointerdown", "keydown"]) {
+    document.addEventListener(kind, (event) => {
+      if (event.target.closest?.("#length-slider, #passage, #opposite, #own-row")) stop(false);
+    });
+  }
+
+  /* Where there is no pointer to hover with, a tap on a word shows its title. */
+  document.addEventListener("pointerup", (event) => {
+    document.querySelector(".tip")?.remove();
+    if (event.pointerType === "mouse") return;
+    const word = event.target.closest?.(".english [title], .target [title]");
+    if (!word) return;
+    const tip = document.createElement("div");
+    tip.className = "tip";
+    tip.setAttribute("role", "status");
+    const name = document.createElement("b");
+    name.textContent = word.textContent;
+    tip.append(name, ` ${word.title}`);
+    (document.querySelector(".gradio-container") ?? document.body).append(tip);
+    setTimeout(() => tip.remove(), 5000);
+  });
+
+  apply();
+})();

@@ -1,0 +1,194 @@
+"""What was measured over the whole test set: curves by length, and how they came about.
+
+Reads ``models/report/length.json`` and ``passages.json``, and trusts neither: a report that is missing,
+damaged, of another schema, or made with other weights is said to be so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from seqviz.ui import curves
+from seqviz.ui.service import MODELS, Service
+from seqviz.ui.words import words
+
+CURVES = ("natural", "same-content")
+METRICS = ("bleu", "chrf")
+TICKS = (0, 20, 40, 60, 80, 100)
+"""Of every plot on the tab, so that one marker means the same in all of them; no text of the page
+and no training sentence is longer."""
+_WITHOUT, _WITH = "lstm", "lstm-attention"
+"""The pair that differs in attention alone."""
+
+_DAMAGED = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError)
+
+
+def panel(service: Service, language: str) -> str:
+    """The curves of the report, one figure for each curve and metric; a script shows one of them."""
+    try:
+        report = service.report("length")
+    except (OSError, ValueError):
+        return _only(words("length_measured_damaged", language))
+    if report is None:
+        return _only(words("length_measured_none", language))
+    try:
+        if report["schema"] != 1:
+            return _only(words("length_measured_format", language))
+        figures = [
+            _figure(report, curve, metric, language) for curve in CURVES for metric in METRICS
+        ]
+        told = [_told(report, curve, language) for curve in CURVES]
+        older = is_older(service, report)
+    except _DAMAGED:
+        return _only(words("length_measured_damaged", language))
+    note = ""
+    if older:
+        note = f'<p class="hint">{escape(words("length_measured_older", language))}</p>'
+    return f'<section class="measured">{note}{"".join(figures)}{"".join(told)}</section>'
+
+
+def is_older(service: Service, report: Mapping[str, Any]) -> bool:
+    """The report was made with other weights than those that are shown."""
+    return any(
+        report["models"][name]["weights_sha256"] != digest
+        for name in MODELS
+        if (digest := service.training(name).get("weights_sha256"))
+    )
+
+
+def chosen_passages(service: Service) -> tuple[str, str | None, bool] | None:
+    """From ``passages.json``: the passage with the median effect, one that goes the other way (or
+    None), and whether older weights were used; None where there is no such report."""
+    known = {passage["id"] for passage in service.passages()}
+    try:
+        report = service.report("passages")
+        if report is None or report["schema"] != 1 or report["first"] not in known:
+            return None
+        opposite = report.get("opposite")
+        if not isinstance(opposite, str) or opposite not in known - {report["first"]}:
+            opposite = None
+        return report["first"], opposite, is_older(service, report)
+    except (OSError, *_DAMAGED):
+        return None
+
+
+def _only(said: str) -> str:
+    return f'<section class="measured"><p>{escape(said)}</p></section>'
+
+
+def _buckets(report: Mapping[str, Any], curve: str) -> dict[str, list[dict[str, Any]]]:
+    """Buckets with anything in them, by model, in order of length."""
+    found = report["curves"].get(curve) or {}
+    return {
+        name: sorted(
+            (b for b in found[name]["buckets"] if b["n"]), key=lambda b: number(b["words"])
+        )
+        for name in MODELS
+        if name in found
+    }
+
+
+def _figure(report: Mapping[str, Any], curve: str, metric: str, language: str) -> str:
+    buckets = _buckets(report, curve)
+    label = words(f"length_corpus_{metric}", language)
+    if not any(buckets.values()):
+        said = f"<p>{escape(words('length_measured_no_curve', language))}</p>"
+        return f'<div data-curve="{curve}" data-metric="{metric}">{said}</div>'
+    points, bands, thin, told = {}, {}, set(), []
+    for name, row in buckets.items():
+        points[name] = [
+            (number(b["words"]), number(b[metric])) for b in row if b[metric] is not None
+        ]
+        bands[name] = [
+            (number(b["words"]), number(b[f"{metric}_low"]), number(b[f"{metric}_high"]))
+            for b in row
+            if not b["thin"] and None not in (b[f"{metric}_low"], b[f"{metric}_high"])
+        ]
+        thin.update(number(b["words"]) for b in row if b["thin"])
+        if ends := points[name][:1] + points[name][-1:]:
+            values = ", ".join(
+                words("length_plot_alt_value", language, score=f"{s:.0f}", words=f"{at:.0f}")
+                for at, s in ends
+            )
+            model = words(f"model_{name}", language)
+            told.append(words("length_plot_alt_model", language, model=model, values=values))
+    histogram = [number(count) for count in report.get("length_histogram") or ()]
+    picture = curves.curves(
+        points,
+        ticks=TICKS,
+        axis=words("length_axis", language),
+        alt=words("length_plot_alt", language, metric=label, models="; ".join(told)),
+        bands=bands,
+        thin=thin,
+        histogram=histogram,
+        marker=True,
+    )
+    caption = words(f"length_caption_{_key(curve)}", language, metric=label)
+    return (
+        f'<figure data-curve="{curve}" data-metric="{metric}">'
+        f"<figcaption>{escape(caption)}</figcaption>{picture}"
+        f"{legend(language, training=bool(histogram))}</figure>"
+    )
+
+
+def _told(report: Mapping[str, Any], curve: str, language: str) -> str:
+    """How a curve was measured, in three sentences."""
+    buckets = _buckets(report, curve)
+    row = next((found for found in buckets.values() if found), None)
+    if row is None:
+        return ""
+    sizes = [int(b["n"]) for b in row]
+    said = [
+        words(
+            f"length_told_{_key(curve)}",
+            language,
+            name=str(report["data"]["name"]),
+            total=f"{sum(sizes):,}",
+            fewest=f"{min(sizes):,}",
+            most=f"{max(sizes):,}",
+        ),
+        words("length_told_interval", language, resamples=f"{int(report['resamples']):,}"),
+    ]
+    effect = report["effects"].get(curve)
+    if effect:
+        ratios = [effect["models"][name]["bleu_ratio"] for name in (_WITHOUT, _WITH)]
+        if all(None not in (r["value"], r["low"], r["high"]) for r in ratios):
+            values = {}
+            for side, name, ratio in zip("ab", (_WITHOUT, _WITH), ratios, strict=True):
+                values[side] = words(f"model_{name}", language)
+                values[f"{side}_value"] = f"{100 * number(ratio['value']):.0f}"
+                values[f"{side}_low"] = f"{100 * number(ratio['low']):.0f}"
+                values[f"{side}_high"] = f"{100 * number(ratio['high']):.0f}"
+            said.append(words("length_told_effect", language, **values))
+    joint = "" if language == "zh" else " "
+    return f'<p class="told" data-curve="{curve}">{escape(joint.join(said))}</p>'
+
+
+def legend(language: str, training: bool = False) -> str:
+    items = [
+        f"<li>{curves.key(name)}{escape(words(f'model_{name}', language))}</li>" for name in MODELS
+    ]
+    if training:
+        said = escape(words("length_training", language))
+        items.append(f'<li><i class="swatch" aria-hidden="true"></i>{said}</li>')
+    return f'<ul class="legend-models">{"".join(items)}</ul>'
+
+
+def number(value: Any) -> float:
+    """A finite number of a report.
+
+    Raises:
+        TypeError, ValueError: it is none.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"expected a number, got {value!r:.40}")
+    if not math.isfinite(value):
+        raise ValueError(f"expected a finite number, got {value}")
+    return float(value)
+
+
+def _key(curve: str) -> str:
+    return curve.replace("-", "_")

@@ -1,0 +1,291 @@
+"""Markup of a growing text at all its stages; a script shows the one that the slider points at.
+
+What belongs to one stage wears ``data-stage``, what belongs to one score ``data-metric``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html import escape
+from itertools import groupby
+
+from seqviz.ui import cards, curves, measured
+from seqviz.ui.growth import OWN, Growth, new_words
+from seqviz.ui.service import MODELS, Scored, Service
+from seqviz.ui.words import words
+
+METRICS = ("bleu", "chrf")
+
+
+@dataclass
+class Shown:
+    """A growing text and what is known of it so far.
+
+    Attributes:
+        scored: by model, one entry a stage; None where it is not computed yet.
+        failed: models that cannot be used, and why.
+        marked: there is a lexicon to say which words were found.
+    """
+
+    service: Service
+    text: Growth
+    language: str
+    marked: bool
+    scored: dict[str, list[Scored | None]]
+    failed: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, service: Service, text: Growth, language: str) -> Shown:
+        marked = service.lexicon() is not None
+        shown = cls(service, text, language, marked, {})
+        shown.look()
+        return shown
+
+    def look(self) -> None:
+        """Take up what has been computed since."""
+        self.scored = {name: self.service.known(name, self.text) for name in MODELS}
+
+    @property
+    def missing(self) -> list[str]:
+        """Models that have not done all stages."""
+        return [name for name in MODELS if name not in self.failed and None in self.scored[name]]
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        return ("agreement",) if self.text.id == OWN else METRICS
+
+    def say(self, key: str, **values: object) -> str:
+        """A text of the page, escaped."""
+        return escape(words(key, self.language, **values))
+
+    def model(self, name: str) -> str:
+        return self.say(f"model_{name}")
+
+
+def stops(text: Growth, language: str) -> str:
+    """Word counts under the stops of the slider, and what a screen reader says at each."""
+    marks = "".join(f"<span>{count}</span>" for count in text.counts)
+    said = "|".join(words("length_words", language, number=count) for count in text.counts)
+    counts = " ".join(map(str, text.counts))
+    single = " single" if len(text.counts) == 1 else ""
+    return (
+        f'<div class="stops{single}" data-counts="{counts}" data-said="{escape(said)}" '
+        f'aria-hidden="true">{marks}</div>'
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Four small bars
+
+
+def strip(shown: Shown) -> str:
+    """For each model, words found and scores of the stage as bars."""
+    cells = []
+    for name in MODELS:
+        measures = []
+        if shown.marked:
+            measures.append(_measure(shown, name, "found"))
+        measures += [_measure(shown, name, metric) for metric in shown.metrics]
+        cells.append(
+            f'<div class="cell" data-model="{name}"><p class="name">{curves.key(name)}'
+            f"<span>{shown.model(name)}</span></p>{''.join(measures)}</div>"
+        )
+    label = "length_found" if shown.marked else f"length_{shown.metrics[-1]}"
+    kind = "" if shown.marked else " unmarked"
+    return f'<div class="strip{kind}"><p class="strip-label">{shown.say(label)}</p>{"".join(cells)}</div>'
+
+
+def _measure(shown: Shown, name: str, metric: str) -> str:
+    values, widths = [], []
+    for number, scored in enumerate(shown.scored[name], start=1):
+        said, percent = _value(scored, metric)
+        values.append(f'<b data-stage="{number}">{said}</b>')
+        widths.append(f"--s{number}:{percent:.0f}")
+    switch = f' data-metric="{metric}"' if metric in METRICS else ""
+    return (
+        f'<p class="measure {metric}"{switch}><span>{shown.say(f"length_{metric}")}</span>'
+        f'{"".join(values)}<span class="bar" aria-hidden="true"><i style="{";".join(widths)}"></i></span></p>'
+    )
+
+
+def _value(scored: Scored | None, metric: str) -> tuple[str, float]:
+    """A measure in words, and as a percentage."""
+    if scored is None:
+        return "…", 0.0
+    if metric == "found":
+        if scored.found is None:
+            return "–", 0.0
+        found, judged = scored.found
+        return f"{found} / {judged}", 100.0 * found / judged
+    value = getattr(scored, metric)
+    return f"{value:.0f}", value
+
+
+# ---------------------------------------------------------------------------------------------
+# The English
+
+
+def sentence(shown: Shown) -> str:
+    """The English of each stage: new words shaded, a bar for each model that has a word not."""
+    legend = f'<p class="legend">{shown.say("length_new")} '
+    if shown.marked:
+        keys = "".join(
+            f'<span class="bar-key"><i class="w {_classes(index)}"></i>{shown.model(name)}</span>'
+            for index, name in enumerate(MODELS)
+        )
+        about = shown.say("length_bars_about")
+        legend += f'<span title="{about}">{shown.say("length_bars")}</span> {keys}</p>'
+    else:
+        legend += f"{shown.say('length_bars_none')}</p>"
+    stages = "".join(_english(shown, index) for index in range(len(shown.text.stages)))
+    return f'<div class="stages held">{stages}</div>{legend}'
+
+
+def _classes(index: int) -> str:
+    """The four bars of a word of which only one is filled."""
+    return " ".join(f"{'n' if other == index else 'f'}{other + 1}" for other in range(len(MODELS)))
+
+
+def _english(shown: Shown, index: int) -> str:
+    stage = shown.text.stages[index]
+    before = shown.text.stages[max(0, index - 1)].english
+    marks = {name: row[index].marks for name, row in shown.scored.items() if row[index]}
+    runs, place = [], 0
+    for new, group in groupby(new_words(before, stage.english), key=lambda pair: pair[1]):
+        run = []
+        for word, _ in group:
+            run.append(_word(shown, word, {n: m[place].found for n, m in marks.items() if m}))
+            place += 1
+        text = " ".join(run)
+        runs.append(f"<mark>{text}</mark>" if new and index else text)
+    missing = []
+    for name, row in marks.items():
+        if absent := [word.text.strip(".,?!;:\"'()") for word in row if word.found is False]:
+            missing.append(
+                shown.say(
+                    "length_not_found_words",
+                    model=words(f"model_{name}", shown.language),
+                    words=", ".join(absent),
+                )
+            )
+    unseen = f'<p class="unseen">{"; ".join(missing)}</p>' if missing else ""
+    gloss = ""
+    if shown.language == "zh" and stage.chinese:
+        gloss = (
+            f'<p class="gloss" lang="zh-CN">{shown.say("translate_gloss", text=stage.chinese)}</p>'
+        )
+    count = shown.say("length_english", number=len(stage.english.split()))
+    return (
+        f'<div data-stage="{index + 1}"><h2>{count}</h2>'
+        f'<p class="english" lang="en" translate="no">{" ".join(runs)}</p>{unseen}{gloss}</div>'
+    )
+
+
+def _word(shown: Shown, word: str, found: dict[str, bool | None]) -> str:
+    """A word with its four bars; a word that no model was judged by stays plain."""
+    judged = {name: is_found for name, is_found in found.items() if is_found is not None}
+    if not judged:
+        return escape(word)
+    absent = [name for name, is_found in judged.items() if not is_found]
+    if absent:
+        models = ", ".join(words(f"model_{name}", shown.language) for name in absent)
+        said = shown.say("length_not_found", models=models)
+    elif len(judged) == len(MODELS):
+        said = shown.say("length_found_all")
+    else:
+        said = ""
+    classes = " ".join(
+        f"{'f' if judged[name] else 'n'}{number}"
+        for number, name in enumerate(MODELS, start=1)
+        if name in judged
+    )
+    title = f' title="{said}"' if said else ""
+    return f'<span class="w {classes}"{title}>{escape(word)}</span>'
+
+
+# ---------------------------------------------------------------------------------------------
+# The translations
+
+
+def answers(shown: Shown) -> str:
+    """The four translations of each stage, and the reference where there is one."""
+    stages = []
+    for index, stage in enumerate(shown.text.stages):
+        boxes = [_card(shown, name, shown.scored[name][index]) for name in MODELS]
+        if stage.french is not None:
+            boxes.append(
+                f'<section class="card stage reference"><h2>{shown.say("length_reference")}</h2>'
+                f'<div class="target" lang="fr" translate="no"><p>{escape(cards.french(stage.french))}'
+                "</p></div></section>"
+            )
+        stages.append(f'<div class="stage-cards" data-stage="{index + 1}">{"".join(boxes)}</div>')
+    tap = f'<p class="legend">{shown.say("length_tap")}</p>' if shown.marked else ""
+    return "".join(stages) + tap
+
+
+def _card(shown: Shown, name: str, scored: Scored | None) -> str:
+    scores, busy = "", ""
+    if scored:
+        body = cards.target([scored.translation], shown.language, shown.service.meanings)
+        body += cards.notes([scored.translation], shown.language)
+        measures = ["found"] if shown.marked else []
+        scores = " · ".join(
+            f"{shown.say(f'length_{metric}')} <b>{_value(scored, metric)[0]}</b>"
+            for metric in (*measures, *reversed(shown.metrics))
+        )
+    elif name in shown.failed:
+        body = cards.problem(shown.failed[name])
+    else:
+        said = shown.say("card_working" if shown.service.loaded(name) else "card_loading")
+        body = f'<p class="waiting">{said}<span class="dots" aria-hidden="true"></span></p>'
+        busy = ' aria-busy="true"'
+    return (
+        f'<section class="card stage" data-model="{name}"{busy}>'
+        f"<header><h2>{curves.key(name)}{shown.model(name)}</h2>"
+        f'<span class="small">{scores}</span></header>{body}</section>'
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# The path over all stages
+
+
+def path(shown: Shown) -> str:
+    """Scores of this text at all its lengths, on the axis of the measured curves."""
+    figures = "".join(_path(shown, metric) for metric in shown.metrics)
+    waiting = ", ".join(words(f"model_{name}", shown.language) for name in shown.missing)
+    note = shown.say("length_filling", models=waiting) if waiting else ""
+    return f'<div class="path">{figures}<p class="small" role="status">{note}</p></div>'
+
+
+def _path(shown: Shown, metric: str) -> str:
+    points = {name: _points(shown, name, metric) for name in MODELS}
+    name_of_metric = words(f"length_{metric}", shown.language)
+    told = []
+    for name, curve in points.items():
+        model = words(f"model_{name}", shown.language)
+        ends = curve[:1] + curve[-1:] if len(curve) > 1 else curve
+        values = [
+            words("length_plot_alt_value", shown.language, score=f"{s:.0f}", words=f"{at:.0f}")
+            for at, s in ends
+        ]
+        key = "length_plot_alt_model" if values else "length_plot_alt_none"
+        told.append(words(key, shown.language, model=model, values=", ".join(values)))
+    picture = curves.curves(
+        points,
+        ticks=measured.TICKS,
+        axis=words("length_axis", shown.language),
+        alt=words("length_plot_alt", shown.language, metric=name_of_metric, models="; ".join(told)),
+        marker=True,
+    )
+    switch = f' data-metric="{metric}"' if metric in METRICS else ""
+    caption = shown.say("length_path", metric=name_of_metric)
+    return f"<figure{switch}><figcaption>{caption}</figcaption>{picture}</figure>"
+
+
+def _points(shown: Shown, name: str, metric: str) -> list[tuple[float, float]]:
+    return [
+        (float(count), getattr(scored, metric))
+        for count, scored in zip(shown.text.counts, shown.scored[name], strict=True)
+        if scored
+    ]

@@ -1,0 +1,113 @@
+"""What browser tests share: a server of the page, and a visit that remembers what went wrong."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+WAIT = 60_000
+"""Longest wait for one thing to appear, milliseconds: the machine may be busy."""
+
+
+@contextmanager
+def serve(folder: Path, models: Path | None = None) -> Iterator[str]:
+    """The page's address, served from an empty folder: by ``python app.py``, or with other models."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, str(REPOSITORY / "app.py")]
+    if models is not None:
+        start = f"from seqviz.ui import launch; launch(models_folder={str(models)!r})"
+        command = [
+            sys.executable,
+            "-c",
+            f"import sys; sys.path.insert(0, {str(REPOSITORY)!r}); {start}",
+        ]
+    log = folder / "log"
+    with log.open("wb") as output:
+        server = subprocess.Popen(
+            command,
+            cwd=folder,
+            env={**os.environ, "GRADIO_SERVER_PORT": str(port)},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        found = f"http://127.0.0.1:{port}/"
+        for _ in range(600):
+            try:
+                urllib.request.urlopen(found, timeout=5).read()
+                break
+            except OSError:
+                assert server.poll() is None, log.read_text(encoding="utf-8")
+                time.sleep(0.1)
+        else:
+            pytest.fail(f"no answer within a minute: {log.read_text(encoding='utf-8')}")
+        yield found
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+class Visit:
+    """A page that remembers what went wrong on it."""
+
+    def __init__(self, browser, address: str, path: str = "", width: int = 1280, **options) -> None:
+        self.address = address
+        self.context = browser.new_context(
+            viewport={"width": width, "height": 900},
+            locale=options.pop("locale", "en-US"),
+            **options,
+        )
+        self.page = self.context.new_page()
+        self.faults: list[str] = []
+        self.page.on("console", self._heard)
+        self.page.on("pageerror", lambda error: self.faults.append(f"page error: {error}"))
+        self.page.on("request", self._asked)
+        self.page.goto(address + path)
+
+    def _heard(self, message) -> None:
+        if message.type == "error":
+            self.faults.append(f"console: {message.text}")
+
+    def _asked(self, request) -> None:
+        if not request.url.startswith((self.address, "data:", "blob:")):
+            self.faults.append(f"request to another host: {request.url}")
+
+    def cards(self, count: int = 4) -> None:
+        """Wait until so many cards of the Translate tab are filled."""
+        self.page.wait_for_function(
+            "count => document.querySelectorAll('#cards .card > footer').length == count",
+            arg=count,
+            timeout=WAIT,
+        )
+
+    def translate(self, text: str) -> None:
+        self.page.locator("#source textarea").fill(text)
+        self.page.evaluate("document.querySelector('#cards .cards').classList.add('old')")
+        self.page.locator("#translate").click()
+        self.page.wait_for_function("!document.querySelector('#cards .cards.old')", timeout=WAIT)
+        self.cards()
+
+    def tab(self, number: int) -> None:
+        self.page.get_by_role("tab").nth(number).click()
+
+    def sideways(self) -> int:
+        """Pixels by which the page is wider than the window."""
+        return self.page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+
+    def picture(self, name: str) -> None:
+        if os.environ.get("SEQVIZ_SCREENSHOTS"):
+            folder = REPOSITORY / "screenshots"
+            folder.mkdir(exist_ok=True)
+            self.page.screenshot(path=folder / f"{name}.png", full_page=True)

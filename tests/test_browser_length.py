@@ -1,0 +1,401 @@
+"""The Length tab in a browser: shipped weights, made-up reports and a small table of words."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browsing import WAIT, Visit, serve
+from length_reports import length_report, passages_report
+
+from seqviz.ui.service import MODELS, Service
+from seqviz.ui.words import WORDS, words
+
+pytestmark = pytest.mark.browser
+
+FIRST, OPPOSITE = "late-train", "food-directive"
+STAGES = [stage["english"] for stage in Service().passage(FIRST)["stages"]]
+THREE = "The train was late again. We drank a coffee at the station. Then she found the keys."
+SLIDER = "#length-slider input[type=range]"
+_FILLED = """() => {
+  const cards = [...document.querySelectorAll('#stage-cards [data-model]')];
+  return cards.length && cards.every(card => card.ariaBusy === null);
+}"""
+
+
+@pytest.fixture(scope="module")
+def address(models_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("models")
+    reports = {"length": length_report(), "passages": passages_report()}
+    for name in MODELS:
+        if not (models_folder / name / "model.safetensors").is_file():
+            pytest.skip(f"no weights of {name} in {models_folder}")
+        (folder / name).symlink_to(models_folder / name)
+        training = json.loads((folder / name / "training.json").read_text(encoding="utf-8"))
+        for report in reports.values():
+            report["models"][name]["weights_sha256"] = training.get("weights_sha256")
+    (folder / "report").mkdir()
+    for name, report in reports.items():
+        (folder / "report" / f"{name}.json").write_text(json.dumps(report), encoding="utf-8")
+    table = {
+        "train": "train",
+        "late": "retard tard",
+        "coffe": "caf",
+        "station": "gar",
+        "man": "homm",
+    }
+    table |= {"old": "vieux vieil", "drank": "bu", "alon": "seul", "daughter": "fill", "key": "cle"}
+    lexicon = {"schema": 1, "translations": table, "meanings": {"train": "train", "homm": "man"}}
+    (folder / "lexicon.json").write_text(json.dumps(lexicon), encoding="utf-8")
+    with serve(tmp_path_factory.mktemp("elsewhere"), folder) as found:
+        yield found
+
+
+def opened(one: Visit) -> Visit:
+    """On the Length tab, all stages translated."""
+    one.cards()
+    one.tab(1)
+    one.page.wait_for_function(_FILLED, timeout=WAIT)
+    return one
+
+
+def wait_for(one: Visit, text: str, timeout: int = WAIT) -> None:
+    """Until this English, and the marker at its number of words, is what one sees."""
+    one.page.wait_for_function(
+        """text => [...document.querySelectorAll('#sentence .english')]
+             .filter(p => p.checkVisibility({ visibilityProperty: true }))
+             .map(p => p.innerText).join('|') === text""",
+        arg=text,
+        timeout=timeout,
+    )
+    count = len(text.split())
+    assert one.page.evaluate(
+        "getComputedStyle(document.documentElement).getPropertyValue('--words').trim()"
+    ) == str(count)
+    bold = one.page.eval_on_selector_all(
+        "#stops span",
+        "all => all.filter(e => getComputedStyle(e).fontWeight === '700').map(e => e.innerText)",
+    )
+    assert bold == [str(count)]
+
+
+def choose(one: Visit, name: str) -> None:
+    one.page.locator("#passage input").click()
+    one.page.get_by_role("option", name=name, exact=True).click()
+
+
+def marker(one: Visit) -> float:
+    """Where the marker of the measured curve stands, in words by the ticks of its axis."""
+    one.page.wait_for_timeout(300)  # it glides
+    return one.page.evaluate(
+        """() => {
+          const figure = [...document.querySelectorAll('#measured figure')].find(f => f.checkVisibility());
+          const centre = element => { const b = element.getBoundingClientRect(); return b.x + b.width / 2; };
+          const tick = text => centre([...figure.querySelectorAll('text')].filter(t => t.textContent === text
+            && t.getAttribute('text-anchor') === 'middle')[0]);
+          const at = centre(figure.querySelector('.marker'));
+          return 100 * (at - tick('0')) / (tick('100') - tick('0'));
+        }"""
+    )
+
+
+def test_a_drag_shows_the_last_position_and_asks_nothing(visit):
+    one = opened(visit())
+    slider = one.page.locator(SLIDER)
+    box = slider.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    asked: list[str] = []
+    one.page.on("request", lambda request: asked.append(request.url))
+    for left, right, last in ((0, 1, STAGES[-1]), (1, 0, STAGES[0])):
+        ends = [box["x"] + 3 + (box["width"] - 6) * end for end in (left, right)]
+        one.page.mouse.move(ends[0], middle)
+        one.page.mouse.down()
+        for step in range(41):
+            one.page.mouse.move(ends[0] + (ends[1] - ends[0]) * step / 40, middle)
+        one.page.mouse.up()
+        began = time.monotonic()
+        wait_for(one, last, timeout=2000)
+        assert time.monotonic() - began < 2
+        assert marker(one) == pytest.approx(len(last.split()), abs=0.7)
+        one.page.wait_for_timeout(1200)  # nothing older may come after
+        wait_for(one, last, timeout=100)
+        shown = one.page.locator("#stage-cards .stage-cards:visible")
+        assert shown.count() == 1
+        assert shown.locator("[data-model]").evaluate_all(
+            "cards => cards.map(card => card.dataset.model)"
+        ) == list(MODELS)
+    assert not [url for url in asked if "heartbeat" not in url]
+
+
+def test_a_step_is_there_within_a_tenth_of_a_second(visit):
+    one = opened(visit())
+    took = one.page.evaluate(
+        """async selector => {
+          const slider = document.querySelector(selector);
+          const times = [];
+          for (const value of [9, 1, 8, 2, 7, 3]) {
+            const began = performance.now();
+            slider.value = value;
+            slider.dispatchEvent(new Event('input', { bubbles: true }));
+            await new Promise(done => requestAnimationFrame(() => setTimeout(done)));
+            const shown = [...document.querySelectorAll('#sentence [data-stage]')]
+              .filter(e => e.checkVisibility({ visibilityProperty: true }));
+            if (shown.length !== 1 || shown[0].dataset.stage !== String(value)) return [1e6];
+            times.push(performance.now() - began);
+          }
+          return times.sort((a, b) => a - b);
+        }""",
+        SLIDER,
+    )
+    assert took[len(took) // 2] < 150, took
+
+
+def test_the_keyboard_moves_the_slider(visit):
+    one = opened(visit())
+    slider = one.page.locator(SLIDER)
+    for key, stage in (("End", 8), ("ArrowLeft", 7), ("Home", 0), ("ArrowRight", 1)):
+        slider.press(key)
+        wait_for(one, STAGES[stage])
+    assert slider.get_attribute("aria-valuetext") == "15 words"
+
+
+def test_every_model_is_told_under_a_word(visit):
+    one = opened(visit())
+    one.page.locator(SLIDER).press("End")
+    wait_for(one, STAGES[-1])
+    marked = one.page.locator("#sentence .english:visible .w")
+    found = {
+        word: (kind, title)
+        for word, kind, title in marked.evaluate_all(
+            "all => all.map(e => [e.innerText, e.className, e.title])"
+        )
+    }
+    assert "train" in found and "and" not in found
+    for kind, title in found.values():
+        names = [words(f"model_{m}", "en") for i, m in enumerate(MODELS, 1) if f"n{i}" in kind]
+        assert title == (f"not found: {', '.join(names)}" if names else "found by all")
+    for model in MODELS:
+        cell = one.page.locator(f"#strip [data-model={model}]")
+        said = cell.locator(".found b:visible").inner_text()
+        assert re.fullmatch(r"\d+ / \d+", said)
+        number = MODELS.index(model) + 1
+        absent = sum(f"n{number}" in kind for kind, _ in found.values())
+        have, judged = map(int, said.split(" / "))
+        assert judged - have >= absent > -1
+    assert "not found" in one.page.locator("#sentence .legend").inner_text()
+
+
+def test_grow_walks_and_pauses(visit):
+    one = opened(visit())
+    grow, pause = one.page.locator("#grow"), one.page.locator("#pause")
+    assert grow.is_visible() and not pause.is_visible()
+    one.page.clock.install()
+    grow.click()
+    wait_for(one, STAGES[0])
+    assert pause.is_visible() and not grow.is_visible() and "❚❚" in pause.inner_text()
+    assert one.page.evaluate("document.activeElement.id") == "pause"
+    one.page.clock.run_for(2500)  # ten seconds for eight steps
+    wait_for(one, STAGES[2])
+    pause.click()
+    assert grow.is_visible() and not pause.is_visible()
+    one.page.clock.run_for(5000)
+    wait_for(one, STAGES[2])
+    grow.click()  # goes on
+    one.page.clock.run_for(7500)
+    wait_for(one, STAGES[8])
+    assert grow.is_visible()
+    grow.click()  # from the beginning
+    one.page.clock.run_for(1250)
+    wait_for(one, STAGES[1])
+    one.page.locator(SLIDER).press("ArrowRight")  # a hand on the slider stops it
+    assert grow.is_visible()
+    one.page.clock.run_for(5000)
+    wait_for(one, STAGES[2])
+
+
+def test_switches_and_the_passage_that_goes_the_other_way(visit):
+    one = opened(visit())
+    shown = one.page.locator("#measured figure:visible")
+    assert shown.count() == 1 and "own length" in shown.inner_text()
+    one.page.get_by_label(WORDS["en"]["length_same_content"]).check()
+    one.page.get_by_label("chrF", exact=True).check()
+    assert shown.count() == 1 and "chrF of the same text" in shown.inner_text()
+    told = one.page.locator("#measured .told:visible")
+    assert told.count() == 1 and "412 runs" in told.inner_text()
+    assert "sentence chrF" in one.page.locator("#path figure:visible").inner_text()
+    strip = one.page.locator("#strip .cell").first.inner_text()
+    assert "sentence chrF" in strip and "BLEU" not in strip
+
+    assert "median" in one.page.locator("#length-message").inner_text()
+    assert Service().passage(OPPOSITE)["title"]["en"] in one.page.locator("#opposite").inner_text()
+    one.page.locator("#opposite").click()
+    other = Service().passage(OPPOSITE)["stages"]
+    wait_for(one, other[3]["english"])
+    assert one.page.locator("#passage input").input_value() == "A directive on food"
+    assert "the other way" in one.page.locator("#length-message").inner_text()
+    one.page.wait_for_function(_FILLED, timeout=WAIT)
+    # What was chosen stays when the language changes.
+    one.page.get_by_label("中文").check()
+    one.page.wait_for_function(
+        "text => document.querySelector('#opposite').innerText.includes(text)",
+        arg=Service().passage(FIRST)["title"]["zh"],
+        timeout=WAIT,
+    )
+    wait_for(one, other[3]["english"])
+    assert "同样的文字" in shown.inner_text() and "chrF" in shown.inner_text()
+
+
+def test_own_text(visit):
+    one = opened(visit())
+    box, show = one.page.locator("#own textarea"), one.page.locator("#own-show")
+    message = one.page.locator("#length-message")
+    assert not box.is_visible()
+    choose(one, WORDS["en"]["length_own"])
+    message.locator(".hint").wait_for(timeout=WAIT)
+    assert "100 words" in message.inner_text() and box.is_visible()
+
+    box.fill(THREE)
+    show.click()
+    one.page.wait_for_function(
+        "document.querySelector('#stops .stops')?.dataset.counts === '5 12 17'", timeout=WAIT
+    )
+    slider = one.page.locator(SLIDER)
+    one.page.wait_for_function(_FILLED, timeout=WAIT)
+    assert slider.get_attribute("max") == "3"
+    slider.press("End")
+    wait_for(one, THREE)
+    card = one.page.locator("#stage-cards .card:visible").first.inner_text()
+    assert "agreement" in card and "BLEU" not in card and "chrF" not in card
+    assert "one by one" in message.inner_text()
+
+    # Markup is text.
+    harm = "<img src=x onerror='window.harm=1'><script>window.harm=1</script> ${7*7} &amp; x"
+    box.fill(f"{harm} a<b. The train was late.")
+    show.click()
+    one.page.wait_for_function(
+        "document.querySelector('#sentence')?.innerText.includes('${7*7} &amp; x a<b.')",
+        timeout=WAIT,
+    )
+    one.page.wait_for_function(_FILLED, timeout=WAIT)
+    assert one.page.evaluate("window.harm") is None
+    assert one.page.locator("#sentence img, #stage-cards img, #sentence script").count() == 0
+
+    for text, said in (("word", "single sentence"), ("no end " * 10, "single sentence")):
+        box.fill(text)
+        show.click()
+        one.page.wait_for_function(
+            "text => document.querySelector('#sentence .english')?.innerText === text",
+            arg=text.strip(),
+            timeout=WAIT,
+        )
+        assert said in message.inner_text() and slider.is_disabled()
+        wait_for(one, text.strip())
+        one.page.wait_for_function(_FILLED, timeout=WAIT)
+    box.fill("word " * 101)
+    show.click()
+    message.locator(".problem").wait_for(timeout=WAIT)
+    assert "101 words" in message.inner_text()
+    assert one.page.locator("#stage-cards .card").count() == 0
+
+    choose(one, Service().passage("noisy-dog")["title"]["en"])
+    one.page.wait_for_function(_FILLED, timeout=WAIT)
+    assert slider.get_attribute("max") == "9" and slider.is_enabled() and not box.is_visible()
+
+
+def test_a_text_of_the_translate_tab_is_carried_over(visit):
+    one = visit()
+    one.cards()
+    button = one.page.locator("#longer")
+    assert button.inner_text() == WORDS["en"]["translate_longer"]
+    one.page.locator("#source textarea").fill(THREE)
+    one.page.wait_for_function(
+        "text => document.querySelector('#longer').innerText === text",
+        arg=WORDS["en"]["translate_longer_own"],
+        timeout=WAIT,
+    )
+    button.click()
+    one.page.wait_for_function(
+        "document.querySelector('#stops .stops')?.dataset.counts === '5 12 17'", timeout=WAIT
+    )
+    one.page.wait_for_function(_FILLED, timeout=WAIT)
+    assert one.page.locator("#own textarea").input_value() == THREE
+    wait_for(one, THREE)
+
+    one.tab(0)
+    one.page.locator("#source textarea").fill("Only one sentence.")
+    one.page.wait_for_function(
+        "text => document.querySelector('#longer').innerText === text",
+        arg=WORDS["en"]["translate_longer"],
+        timeout=WAIT,
+    )
+    button.click()
+    wait_for(one, THREE)
+
+
+@pytest.mark.parametrize("language, scheme", [("en", "dark"), ("zh", "light")])
+def test_on_a_phone(visit, language, scheme):
+    one = visit(f"?lang={language}", width=390, color_scheme=scheme, has_touch=True)
+    opened(one)
+    one.page.locator(SLIDER).press("End")
+    wait_for(one, STAGES[-1])
+    assert one.sideways() <= 0
+    # The slider and the bars stay in view while one reads on.
+    translations = one.page.locator("#stage-cards .card:visible")
+    translations.nth(3).scroll_into_view_if_needed()
+    one.page.evaluate("window.scrollBy(0, 300)")
+    one.page.wait_for_timeout(200)
+    box = one.page.locator("#walk").bounding_box()
+    assert -1 <= box["y"] <= 1 and box["height"] < 260 and box["width"] <= 390
+    assert one.page.locator("#strip .found b:visible").count() == 4
+    for row in ("#strip .found b:visible", "#strip .found .bar"):
+        assert all(0 < b["y"] < 260 for b in boxes(one, row))
+    order = [
+        one.page.locator(part).bounding_box()["y"]
+        for part in ("#sentence", "#stage-cards", "#measured")
+    ]
+    assert order == sorted(order)
+    small = one.page.evaluate(
+        """() => [...document.querySelectorAll('button, input[type=range], a, summary, fieldset label')]
+          .filter(e => e.checkVisibility() && e.getBoundingClientRect().height < 39.5)
+          .map(e => e.outerHTML.slice(0, 120))"""
+    )
+    assert small == []
+    word = one.page.locator("#stage-cards .target:visible [title]").first
+    word.scroll_into_view_if_needed()
+    one.page.evaluate("window.scrollBy(0, -300)")
+    word.tap()
+    assert "p = " in one.page.locator(".tip").inner_text()
+    one.picture(f"length-marked-{language}-{scheme}-390")
+
+
+def boxes(one: Visit, selector: str) -> list[dict[str, float]]:
+    return [found.bounding_box() for found in one.page.locator(selector).all()]
+
+
+@pytest.mark.parametrize("language, scheme", [("en", "light"), ("zh", "dark")])
+def test_marks_and_reports_fit_and_are_accessible(visit, language, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    one = opened(visit(f"?lang={language}", color_scheme=scheme))
+    one.page.locator(SLIDER).press("End")
+    one.page.wait_for_timeout(400)
+    seen = one.page.locator("body").inner_text()
+    assert not re.search(r"\{\w+\}|\b(page|card|note|length)_\w+", seen)
+    if language == "zh":
+        texts = [text for text in WORDS["en"].values() if len(text) > 12 and "{" not in text]
+        assert [text for text in texts if text in seen] == []
+    for width in (390, 1200):
+        one.page.set_viewport_size({"width": width, "height": 900})
+        one.page.wait_for_timeout(300)
+        assert one.sideways() <= 0
+        one.picture(f"length-marked-{language}-{scheme}-{width}")
+        faults = axe.Axe().run(one.page).response["violations"]
+        serious = [
+            (fault["id"], fault["nodes"][0]["html"][:200])
+            for fault in faults
+            if fault["impact"] in ("serious", "critical")
+        ]
+        assert not serious
