@@ -63,7 +63,7 @@ FUNCTION_WORDS = frozenset(
     will would shall should can could may might must ought cannot let
     not nor and or but if so than then as because although though unless until while whereas since
     of at by for with about against between into through during before after above below to from up down
-    in out on off over under upon onto toward towards within without along across around among amongst
+    in out on off away over under upon onto toward towards within without along across around among amongst
     behind beside besides beyond despite except near per via like unlike throughout according
     there here thus hence therefore however too also just even only yet else ever
     don doesn didn isn aren wasn weren hasn haven hadn won wouldn shan shouldn couldn mustn mightn ain
@@ -71,6 +71,33 @@ FUNCTION_WORDS = frozenset(
     """.split()
 )
 """English words whose translation is grammar rather than a word."""
+
+_IRREGULAR = {
+    form: base
+    for base, *forms in (
+        line.split()
+        for line in """
+        become became/begin began begun/bite bit bitten/blow blew blown/break broke broken/bring brought
+        build built/burn burnt/buy bought/catch caught/choose chose chosen/come came/deal dealt/dig dug
+        draw drew drawn/dream dreamt/drink drank drunk/drive drove driven/eat ate eaten/fall fell fallen
+        feed fed/feel felt/fight fought/find found/fly flew flown/forbid forbade forbidden
+        forget forgot forgotten/forgive forgave forgiven/freeze froze frozen/get got gotten/give gave given
+        go went gone/grow grew grown/hang hung/hear heard/hide hid hidden/hold held/keep kept/know knew known
+        lay laid/lead led/learn learnt/leave left/lend lent/lie lay lain/lose lost/make made/mean meant
+        meet met/pay paid/ride rode ridden/ring rang rung/rise rose risen/run ran/say said/see saw seen
+        seek sought/sell sold/send sent/shake shook shaken/shine shone/shoot shot/show shown/sing sang sung
+        sink sank sunk/sit sat/sleep slept/speak spoke spoken/spend spent/stand stood/steal stole stolen
+        stick stuck/strike struck/swear swore sworn/sweep swept/swim swam swum/take took taken/teach taught
+        tear tore torn/tell told/think thought/throw threw thrown/understand understood/wake woke woken
+        wear wore worn/win won/withdraw withdrew withdrawn/write wrote written
+        child children/foot feet/man men/tooth teeth/woman women/mouse mice/wife wives/life lives/knife knives
+        good better best/bad worse worst
+        """.replace("/", "\n").splitlines()
+        if line.strip()
+    )
+    for form in forms
+}
+"""Forms that no stemmer reduces: they also have the translations of their base."""
 
 
 class LexiconError(ValueError):
@@ -240,14 +267,14 @@ def _cells_of(
     targets: np.ndarray,
     target_lengths: np.ndarray,
     width: int,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Keys of the cells of some sentences, and their layout; see `_Cells`."""
     row_lengths = np.repeat(source_lengths, target_lengths)
     row_starts = np.cumsum(row_lengths) - row_lengths
     first_source = np.repeat(np.cumsum(source_lengths) - source_lengths, target_lengths)
     column = np.arange(row_lengths.sum()) + np.repeat(first_source - row_starts, row_lengths)
     keys = sources[column].astype(np.int64) * width + np.repeat(targets, row_lengths)
-    return keys, column.astype(np.int32), row_lengths, row_starts
+    return keys, column.astype(np.int32), row_lengths
 
 
 def align(
@@ -283,7 +310,7 @@ def align(
     for first, last in _blocks(source_lengths, target_lengths, block):
         s = slice(source_ends[first] - source_lengths[first], source_ends[last - 1])
         t = slice(target_ends[first] - target_lengths[first], target_ends[last - 1])
-        keys, column, row_lengths, _ = _cells_of(
+        keys, column, row_lengths = _cells_of(
             flat_sources[s],
             source_lengths[first:last],
             flat_targets[t],
@@ -552,9 +579,11 @@ class Lexicon:
     """Likely translations of English words, and likely meanings of French ones."""
 
     def __init__(self, translations: dict[str, str], meanings: dict[str, str]) -> None:
-        """Args:
-        translations: French stems by English stem, separated by spaces, best first.
-        meanings: English words by French stem, likewise.
+        """Hold two tables, both best first and separated by spaces.
+
+        Args:
+            translations: French stems by English stem.
+            meanings: English words by French stem.
         """
         self._translations = translations
         self._meanings = meanings
@@ -570,7 +599,8 @@ class Lexicon:
 
     def translations(self, english: str) -> tuple[str, ...]:
         """Likely French stems of an English word, best first; empty for what the table does not know."""
-        return tuple(self._stems(english))
+        base = _IRREGULAR.get(english.lower())
+        return tuple(dict.fromkeys((*self._row(english), *(self._row(base) if base else ()))))
 
     def meanings(self, french: str) -> tuple[str, ...]:
         """Likely English words for a French word, best first, three at most; empty if unknown.
@@ -582,7 +612,7 @@ class Lexicon:
                 return tuple(row.split(" "))
         return ()
 
-    def _stems(self, english: str) -> list[str]:
+    def _row(self, english: str) -> list[str]:
         row = self._translations.get(_english_stem(english))
         return row.split(" ") if row else []
 
