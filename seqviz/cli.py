@@ -494,6 +494,7 @@ def report(
     passages = reports.read_report(models, "passages")
     if {"lstm", "lstm-attention"} <= set(trainings) and reports.stale(passages, trainings):
         reports.write_json(folder / "passages.json", _passages(models, trainings))
+    reports.write_json(folder / "coverage.json", _coverage())
     if length:
         check(length, str(folder / "length.json"))
         figures = {"length": plotting.length_curves}
@@ -530,6 +531,33 @@ def _passages(models: Path, trainings: dict[str, Any]) -> dict[str, Any]:
         "hardware": hardware(),
         "models": weights,
         **content,
+    }
+
+
+def _coverage() -> dict[str, Any]:
+    """How far "not found" can be trusted, on the hand-aligned pairs."""
+    from seqviz import coverage
+    from seqviz.corpus import file_digest
+    from seqviz.shipped import models_folder
+    from seqviz.version import versions
+
+    aligned = json.loads((Path(__file__).parent / "texts.json").read_text(encoding="utf-8"))[
+        "aligned"
+    ]
+    halves = {"chosen_on": aligned[0::2], "reported": aligned[1::2]}
+    found = {
+        half: coverage.evaluate(coverage.Lexicon.load(), rows) for half, rows in halves.items()
+    }
+    return {
+        "schema": 1,
+        "command": "seqviz report",
+        "data": {
+            "name": "seqviz/texts.json",
+            "pairs": len(aligned),
+            "lexicon_sha256": file_digest(models_folder() / "lexicon.json"),
+        },
+        "versions": versions(),
+        **found,
     }
 
 

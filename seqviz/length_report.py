@@ -404,7 +404,7 @@ def _by_position(
         counts = table[:, low - 1 : high].sum(axis=1)
         n = int(counts[:, 1].sum())
         if not n:
-            break
+            continue
         bounds = scores.interval(scores.resampled(scores.ratio, counts, draws))
         made.append(
             {

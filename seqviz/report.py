@@ -204,7 +204,8 @@ def length_results(report: dict[str, Any]) -> str:
         f"{sampled} and {data['runs']:,} runs of sentences, greedy search, {report['resamples']:,} paired "
         f"bootstrap resamples, weights after {seen:,} target tokens; {report['hardware']}; "
         f"{', '.join(f'{k} {v}' for k, v in report['versions'].items())}. The intervals cover the choice "
-        "of test sentences, not that of a training seed. All numbers: `models/report/length.json`.",
+        "of test sentences, not that of a training seed. All numbers: `models/report/length.json`; where it "
+        "breaks along a sentence: `models/report/where-it-breaks.svg`.",
     ]
     return "\n".join(rows)
 

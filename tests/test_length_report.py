@@ -207,21 +207,23 @@ def test_loss_by_position(report: dict[str, Any]) -> None:
 
 
 def test_found_words_by_position(tmp_path: Path, models_folder: Path) -> None:
-    words = "house water book school city train"
-    french = "maison eau livre école ville train"
-    # One of each: 54 content words, the output has the first 30.
-    source, target = " ".join([words] * 9), " ".join([french] * 9)
+    # 60 words: five content words first, two in the middle, three at the end.
+    source = "house water book school city " + "of " * 20 + "government bread " + "of " * 30
+    source += "milk friend night"
+    target = "maison eau livre école ville gouvernement pain lait ami nuit"
     file = tmp_path / "t.tsv"
     file.write_text(f"a\t{source}\t{target}\n" * 3, encoding="utf-8")
     plan = evaluation.plan(file)
-    outputs = Outputs({source: Output(" ".join([french] * 5))}, {}, {})
+    outputs = Outputs({source: Output("maison eau livre école pain")}, {}, {})
     found = length_report(plan, {"m": outputs}, number=20, lexicon=Lexicon.load())
-    assert {b["found"] for b in found["positions"]["found"]["natural"]["reference"]} == {1.0}
-    bins = found["positions"]["found"]["natural"]["m"]
-    assert bins[0]["found"] == 1.0
-    assert bins[-1]["found"] == 0.0
-    bucket = found["curves"]["natural"]["m"]["buckets"][5]
-    assert bucket["found"] == pytest.approx(30 / 54, abs=0.02)
+    by_position = found["positions"]["found"]["natural"]
+    assert {b["found"] for b in by_position["reference"]} == {1.0}
+    assert [(b["low"], b["n"], b["found"]) for b in by_position["m"]] == [
+        (1, 15, 0.8),
+        (21, 6, 0.5),
+        (51, 9, 0.0),
+    ]
+    assert found["curves"]["natural"]["m"]["buckets"][5]["found"] == 0.5
 
 
 def test_a_model_that_says_nothing(plan: evaluation.Plan) -> None:

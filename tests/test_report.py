@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from seqviz import MODEL_NAMES, corpus, report
+from seqviz import MODEL_NAMES, corpus, coverage, report
 from seqviz.length_report import check
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -119,6 +119,20 @@ def test_figures_are_of_the_length_report(length: dict[str, Any], models_folder:
     assert f"{largest:,}" in text
     for name in ("length", "length.zh", "where-it-breaks", "where-it-breaks.zh"):
         assert (folder / f"{name}.svg").is_file()
+
+
+def test_found_words_can_be_trusted_as_far_as_reported(models_folder: Path) -> None:
+    found = report.read_report(models_folder, "coverage")
+    assert found is not None
+    lexicon = models_folder / "lexicon.json"
+    assert found["data"]["lexicon_sha256"] == corpus.file_digest(lexicon), "run 'seqviz report'"
+    file = REPOSITORY / "seqviz" / "texts.json"
+    aligned = json.loads(file.read_text(encoding="utf-8"))["aligned"]
+    measured = coverage.evaluate(coverage.Lexicon.load(lexicon), aligned[1::2])
+    for key in ("precision", "recall", "words"):
+        assert found["reported"][key] == measured[key]
+    assert measured["precision"] > 0.9
+    assert measured["recall"] > 0.85
 
 
 def test_stale_says_why() -> None:
