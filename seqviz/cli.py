@@ -494,7 +494,8 @@ def report(
     passages = reports.read_report(models, "passages")
     if {"lstm", "lstm-attention"} <= set(trainings) and reports.stale(passages, trainings):
         reports.write_json(folder / "passages.json", _passages(models, trainings))
-    reports.write_json(folder / "coverage.json", _coverage())
+    found = _coverage()
+    reports.write_json(folder / "coverage.json", found)
     if length:
         check(length, str(folder / "length.json"))
         figures = {"length": plotting.length_curves}
@@ -506,7 +507,7 @@ def report(
     about = models / "DATA.md"
     about_data = about.read_text(encoding="utf-8") if about.is_file() else ""
     text = readme.read_text(encoding="utf-8")
-    reports.write_text(readme, reports.fill_readme(text, reports.results(trainings, length)))
+    reports.write_text(readme, reports.fill_readme(text, reports.results(trainings, length, found)))
     for name, training in trainings.items():
         reports.write_text(models / name / "README.md", reports.card(training, about_data))
     typer.echo(f"{readme} and {len(trainings)} cards written", err=True)

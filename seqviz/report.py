@@ -226,12 +226,17 @@ def read_training(models: Path) -> dict[str, dict[str, Any]]:
     )
 
 
-def results(trainings: dict[str, dict[str, Any]], length: dict[str, Any] | None = None) -> str:
+def results(
+    trainings: dict[str, dict[str, Any]],
+    length: dict[str, Any] | None = None,
+    found: dict[str, Any] | None = None,
+) -> str:
     """Markdown of what was measured on the shipped weights, with what it was measured by.
 
     Args:
         trainings: ``training.json`` of the models.
         length: content of ``length.json``, see `seqviz.length_report`.
+        found: content of ``coverage.json``: how far "not found" can be trusted.
     """
     rows = [
         "| model | parameters | target tokens seen | loss, nats a token | BLEU | brevity penalty |",
@@ -265,6 +270,15 @@ def results(trainings: dict[str, dict[str, Any]], length: dict[str, Any] | None 
         why = stale(length, trainings)
         if why:
             rows += ["", f"This measurement is not of the weights shipped now: {why}."]
+    if found:
+        half = found["reported"]
+        rows += [
+            "",
+            f"*Not found*, as the page marks words, on {half['pairs']} hand-aligned pairs that nothing was chosen "
+            f"on ({half['words']} content words, each once with and once without its translation): precision "
+            f"{half['precision']:.2f}, recall {half['recall']:.2f} (`seqviz report`, "
+            "`models/report/coverage.json`).",
+        ]
     return "\n".join(rows)
 
 

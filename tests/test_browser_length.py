@@ -103,6 +103,15 @@ def marker(one: Visit) -> float:
     )
 
 
+def test_the_first_stage_seen_is_the_slider_s(visit):
+    one = opened(visit())
+    value = int(one.page.locator(SLIDER).input_value())
+    assert value > 1
+    wait_for(one, STAGES[value - 1], timeout=3000)
+    one.page.wait_for_timeout(500)
+    wait_for(one, STAGES[value - 1], timeout=100)
+
+
 def test_a_drag_shows_the_last_position_and_asks_nothing(visit):
     one = opened(visit())
     slider = one.page.locator(SLIDER)

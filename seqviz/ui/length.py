@@ -24,7 +24,11 @@ from seqviz.ui.words import LANGUAGES, words
 FIRST_STAGE = 4
 METRICS = ("bleu", "chrf")
 
-_STOPS_JS = "watch('value', () => window.seqviz.followSlider()); window.seqviz.followSlider();"
+_STOPS_JS = """
+const follow = () => window.seqviz.followSlider();
+watch('value', follow);
+for (const wait of [0, 100, 500, 1500]) setTimeout(follow, wait);
+"""  # a tab that is opened gets its slider first and the slider's value a little later
 
 
 def tab(service: Service, language: gr.Radio) -> Tab:
