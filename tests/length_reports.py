@@ -72,6 +72,38 @@ def _effects() -> dict[str, Any]:
     }
 
 
+def _hypothesis(
+    measure: str, expected: str, curve: str, value: float, verdict: str
+) -> dict[str, Any]:
+    return {
+        "id": "H",
+        "curve": curve,
+        "measure": measure,
+        "first": "lstm",
+        "second": "lstm-attention",
+        "expected": expected,
+        "says": "made up",
+        "value": value,
+        "low": round(value - 0.05, 3),
+        "high": round(value + 0.05, 3),
+        "verdict": verdict,
+    }
+
+
+def _positions(kind: str, start: float, slope: float) -> list[dict[str, Any]]:
+    return [
+        {
+            "low": 10 * i + 1,
+            "high": 10 * i + 10,
+            "n": 900,
+            kind: start + slope * i,
+            f"{kind}_low": start + slope * i - 0.05,
+            f"{kind}_high": start + slope * i + 0.05,
+        }
+        for i in range(7)
+    ]
+
+
 def length_report() -> dict[str, Any]:
     """In the form of ``models/report/length.json``."""
     natural = {
@@ -107,8 +139,24 @@ def length_report() -> dict[str, Any]:
         "length_histogram": [0] + [round(9000 * n * math.exp(-n / 14) / 14) for n in range(1, 101)],
         "curves": {"natural": natural, "same-content": same},
         "effects": {"natural": _effects(), "same-content": _effects()},
-        "prediction": {"sha256": "0" * 64, "written": "2026-11-30", "hypotheses": []},
-        "positions": {},
+        "prediction": {
+            "sha256": "0" * 64,
+            "written": "2026-11-30",
+            "hypotheses": [
+                _hypothesis("loss_change", "above", "same-content", 0.2, "holds"),
+                _hypothesis("bleu_ratio", "below", "natural", 0.2, "contradicted"),
+                _hypothesis("bleu_ratio", "below", "same-content", 0.01, "undecided"),
+            ],
+        },
+        "positions": {
+            "loss": {"natural": {name: _positions("loss", 3.0, 0.1) for name in MODELS}},
+            "found": {
+                "natural": {
+                    "reference": _positions("found", 0.9, 0.0),
+                    **{name: _positions("found", 0.7, -0.08) for name in MODELS},
+                }
+            },
+        },
     }
 
 

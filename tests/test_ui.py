@@ -29,7 +29,7 @@ from seqviz.ui.words import LANGUAGES, WORDS, words
 # Names and units that stay as they are in Chinese.
 NAMES = """
     RNN LSTM Transformer BLEU chrF sacreBLEU seqviz translate API Europarl v7 European Union Koehn Tatoeba CC BY
-    Shift Enter FR tatoeba.org manythings.org anki CSV PNG SVG HTML JSON NumPy npz ELI5 p models lexicon.json evaluate
+    Shift Enter FR nat tatoeba.org manythings.org anki CSV PNG SVG HTML JSON NumPy npz ELI5 p models lexicon.json evaluate
 """.split()
 
 

@@ -495,6 +495,7 @@ def test_a_report_that_cannot_be_shown_is_said_to_be_so(service, content, key):
     for language in ("en", "zh"):
         shown = measured.panel(service, language)
         assert words(f"length_measured_{key}", language) in shown and "<svg" not in shown
+        assert measured.details(service, language) == "" or key == "damaged"
 
 
 def test_a_report_with_gaps_is_shown_as_far_as_it_goes(service):
@@ -514,6 +515,41 @@ def test_a_report_with_gaps_is_shown_as_far_as_it_goes(service):
     )
     assert "keeps" not in shown and "<script" not in shown and "&lt;script&gt;" in shown
     parsed(shown)
+
+
+def test_details_hold_the_effect_the_prediction_and_where_it_breaks(service):
+    assert measured.details(service, "en") == ""
+    write(service, "length", length_report())
+    for language in ("en", "zh"):
+        shown = parsed(measured.details(service, language))
+        rows = [[text_of(cell) for cell in row] for row in shown.findall(".//tbody/tr")]
+        assert [row[0] for row in rows] == [words(f"model_{name}", language) for name in MODELS]
+        assert rows[1][1:] == ["52 (46 … 58)", "52 (46 … 58)", "0.220 (0.160 … 0.280)"]
+        items = [text_of(item) for item in shown.findall(".//li") if item.find("svg") is None]
+        assert [item.split()[-1] for item in items] == [
+            words(f"length_verdict_{verdict}", language)
+            for verdict in ("holds", "contradicted", "undecided")
+        ]
+        assert "\u22120.040 … 0.060" in items[2]
+        loss, found = shown.findall(".//figure")
+        assert len(loss.findall(".//polyline")) == len(found.findall(".//polyline")) == 4
+        assert "90" in text_of(found.find("figcaption"))
+    assert "LSTM keeps a smaller share of BLEU than LSTM + attention" in measured.details(
+        service, "en"
+    )
+
+
+def test_details_leave_out_what_the_report_lacks(service):
+    report = length_report()
+    del report["effects"]["same-content"]
+    report.update(prediction=None, positions={})
+    write(service, "length", report)
+    shown = measured.details(service, "en")
+    assert "<table" not in shown and "<li" not in shown and "<svg" not in shown
+    report = length_report()
+    report["prediction"]["hypotheses"][0]["verdict"] = "<b>"
+    write(service, "length", report)
+    assert measured.details(service, "en") == ""
 
 
 def test_older_weights_are_said(service):

@@ -25,11 +25,12 @@ def curves(
     thin: Collection[float] = (),
     histogram: Sequence[float] = (),
     marker: bool = False,
+    step: float | None = None,
 ) -> str:
     """Curves of the models over sentence length.
 
     Args:
-        points: (words, score) by model, in ascending order; scores 0 to 100.
+        points: (words, score) by model, in ascending order; scores 0 to 100, unless `step` is given.
         ticks: word counts marked on the horizontal axis; the first and the last are its ends.
         axis: its label.
         alt: what the picture shows, for those who do not see it.
@@ -37,13 +38,17 @@ def curves(
         thin: words at which a score rests on few sentences: drawn in grey.
         histogram: how many sentences of 0, 1, 2, … words there are, drawn faintly behind.
         marker: draw a vertical line at the CSS variable ``--words``.
+        step: between the lines of the grid, for values other than scores.
     """
     bands = bands or {}
     scores = [score for model in points.values() for _, score in model]
     scores += [high for band in bands.values() for _, _, high in band]
     most = max(scores, default=0.0)
-    step = 20 if most > 40 else 10
-    top = min(100.0, max(20.0, step * math.ceil(most / step)))
+    if step:
+        top = step * math.ceil(most / step)
+    else:
+        step = 20 if most > 40 else 10
+        top = min(100.0, max(20.0, step * math.ceil(most / step)))
     low, high = min(ticks), max(ticks)
     floor = HEIGHT - BOTTOM
 
@@ -59,11 +64,11 @@ def curves(
         outline = " ".join(f"{a:.1f},{floor - scale * count:.1f}" for a, count in shown)
         ends = f"{shown[0][0]:.1f},{floor:g} {outline} {shown[-1][0]:.1f},{floor:g}"
         parts.append(f'<polygon class="histogram" points="{ends}"/>')
-    for score in range(0, int(top) + 1, step):
+    for score in (step * line for line in range(round(top / step) + 1)):
         parts.append(
             f'<line class="grid" x1="{LEFT:g}" x2="{WIDTH - RIGHT:g}" y1="{y(score):.1f}" '
             f'y2="{y(score):.1f}"/><text x="{LEFT - 7:g}" y="{y(score) + 4:.1f}" '
-            f'text-anchor="end">{score}</text>'
+            f'text-anchor="end">{score:g}</text>'
         )
     for tick in ticks:
         parts.append(

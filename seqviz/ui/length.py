@@ -99,6 +99,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
             path = gr.HTML(elem_id="path")
         with gr.Column(scale=6, min_width=320):
             answers = gr.HTML(elem_id="stage-cards")
+    details = gr.HTML(measured.details(service, "en"), elem_id="measured-details")
     how = gr.HTML(_how("en"))
 
     def draw(
@@ -180,6 +181,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
             gr.Radio(_curve_choices(chosen), label=words("length_curve", chosen)),
             gr.Radio(_metric_choices(chosen), label=words("length_metric", chosen)),
             measured.panel(service, chosen),
+            measured.details(service, chosen),
             _how(chosen),
         ]
 
@@ -195,6 +197,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
             curve,
             metric,
             panel,
+            details,
             how,
         ],
         texts=texts,

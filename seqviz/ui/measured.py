@@ -50,6 +50,113 @@ def panel(service: Service, language: str) -> str:
     return f'<section class="measured">{note}{"".join(figures)}{"".join(told)}</section>'
 
 
+def details(service: Service, language: str) -> str:
+    """The effect of length, what had been predicted, and where in a sentence it breaks; empty
+    without a sound report."""
+    try:
+        report = service.report("length")
+        if report is None or report["schema"] != 1:
+            return ""
+        parts = [_effects(report, language), _answers(report, language)]
+        figures = [_positions(report, kind, language) for kind in ("loss", "found")]
+        parts.append(f'<div class="pair">{"".join(figures)}</div>')
+    except (OSError, *_DAMAGED):
+        return ""
+    summary = escape(words("length_details", language))
+    return f'<details class="measured"><summary>{summary}</summary>{"".join(parts)}</details>'
+
+
+def _interval(entry: Mapping[str, Any], scale: float, digits: int) -> str:
+    """A value and its interval; a dash where there is none."""
+    if None in (entry["value"], entry["low"], entry["high"]):
+        return "–"
+    value, low, high = (f"{scale * number(entry[k]):.{digits}f}" for k in ("value", "low", "high"))
+    shown = f'<b>{value}</b> <span class="range">({low} … {high})</span>'
+    return shown.replace("-", "\u2212")
+
+
+def _effects(report: Mapping[str, Any], language: str) -> str:
+    """A table: what 60 words at once cost each model against 30."""
+    same, natural = report["effects"].get("same-content"), report["effects"]["natural"]
+    if not same:
+        return ""
+    heads = "".join(
+        f'<th scope="col">{escape(words(f"length_effect_{key}", language))}</th>'
+        for key in ("model", "kept_same", "kept_natural", "loss")
+    )
+    rows = "".join(
+        f'<tr><th scope="row">{curves.key(name)}{escape(words(f"model_{name}", language))}</th>'
+        f"<td>{_interval(same['models'][name]['bleu_ratio'], 100, 0)}</td>"
+        f"<td>{_interval(natural['models'][name]['bleu_ratio'], 100, 0)}</td>"
+        f"<td>{_interval(same['models'][name]['loss_change'], 1, 3)}</td></tr>"
+        for name in MODELS
+        if name in same["models"]
+    )
+    caption = escape(words("length_effect_caption", language))
+    return (
+        f'<div class="wide"><table><caption>{caption}</caption><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _answers(report: Mapping[str, Any], language: str) -> str:
+    """The hypotheses written down before the measurement, and what came of each."""
+    prediction = report.get("prediction")
+    if not prediction:
+        return ""
+    rows = []
+    for found in prediction["hypotheses"]:
+        said = words(
+            f"length_prediction_{found['measure']}_{found['expected']}",
+            language,
+            first=words(f"model_{found['first']}", language),
+            second=words(f"model_{found['second']}", language),
+            curve=words(f"length_{_key(found['curve'])}", language),
+        )
+        verdict = words(f"length_verdict_{found['verdict']}", language)
+        rows.append(
+            f"<li>{escape(said)} {_interval(found, 1, 3)} "
+            f'<b class="verdict">{escape(verdict)}</b></li>'
+        )
+    said = words("length_prediction", language, date=str(prediction["written"]))
+    return f"<p>{escape(said)}</p><ol>{''.join(rows)}</ol>"
+
+
+def _positions(report: Mapping[str, Any], kind: str, language: str) -> str:
+    """Loss or found words along long sentences, a curve for each model."""
+    found = report["positions"].get(kind, {}).get("natural")
+    if not found:
+        return ""
+    scale = 100 if kind == "found" else 1
+    points, bands = {}, {}
+    for name in (name for name in MODELS if name in found):
+        row = [(b, (number(b["low"]) + number(b["high"])) / 2) for b in found[name]]
+        points[name] = [(at, scale * number(b[kind])) for b, at in row]
+        bands[name] = [
+            (at, scale * number(b[f"{kind}_low"]), scale * number(b[f"{kind}_high"]))
+            for b, at in row
+            if None not in (b[f"{kind}_low"], b[f"{kind}_high"])
+        ]
+    caption = words(f"length_positions_{kind}", language)
+    if human := found.get("reference"):
+        shares = [scale * number(b[kind]) for b in human]
+        caption += words("length_positions_human", language, low=min(shares), high=max(shares))
+    ends = "; ".join(
+        f"{words(f'model_{name}', language)}: {row[0][1]:.1f} → {row[-1][1]:.1f}"
+        for name, row in points.items()
+        if row
+    )
+    picture = curves.curves(
+        points,
+        ticks=TICKS,
+        axis=words(f"length_positions_{kind}_axis", language),
+        alt=f"{caption} {ends}",
+        bands=bands,
+        step=1 if kind == "loss" else None,
+    )
+    return f"<figure><figcaption>{escape(caption)}</figcaption>{picture}{legend(language)}</figure>"
+
+
 def is_older(service: Service, report: Mapping[str, Any]) -> bool:
     """The report was made with other weights than those that are shown."""
     return any(
