@@ -140,7 +140,8 @@ def _positions(report: Mapping[str, Any], kind: str, language: str) -> str:
     caption = words(f"length_positions_{kind}", language)
     if human := found.get("reference"):
         shares = [scale * number(b[kind]) for b in human]
-        caption += words("length_positions_human", language, low=min(shares), high=max(shares))
+        low, high = (f"{share:.0f}" for share in (min(shares), max(shares)))
+        caption += words("length_positions_human", language, low=low, high=high)
     ends = "; ".join(
         f"{words(f'model_{name}', language)}: {row[0][1]:.1f} → {row[-1][1]:.1f}"
         for name, row in points.items()

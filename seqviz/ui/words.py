@@ -173,7 +173,7 @@ WORDS: dict[str, dict[str, str]] = {
         "length_positions_loss_axis": "position in the French, in pieces",
         "length_positions_found": "Sentences of 51–70 words: share of English content words found, in %.",
         "length_positions_found_axis": "position in the English, in words",
-        "length_positions_human": " In human translations: {low:.0f} to {high:.0f} %.",
+        "length_positions_human": " In human translations: {low} to {high} %.",
         "length_how": "What this text shows, and what it does not",
         "length_how_text": "This is one text, translated greedily at each of its lengths by the models on this machine. "
         "sentence BLEU and sentence chrF compare each output with one French reference written for this project; "
@@ -403,7 +403,7 @@ WORDS: dict[str, dict[str, str]] = {
         "length_positions_loss_axis": "在法语译文中的位置（词元）",
         "length_positions_found": "51–70 词的句子：英语实词在译文中找到的比例（%）。",
         "length_positions_found_axis": "在英语原文中的位置（词）",
-        "length_positions_human": "人工译文为 {low:.0f}% 到 {high:.0f}%。",
+        "length_positions_human": "人工译文为 {low}% 到 {high}%。",
         "length_how": "这段文字说明什么，不说明什么",
         "length_how_text": "这里只有一段文字：它的各个长度都由这台机器上的模型用贪心搜索当场翻译。句子级 BLEU 和句子级 chrF "
         "把译文与本项目撰写的一份法语参考译文相比；单看一段，波动很大，一味重复常用词的译文，参考译文越长，分数有时反而越高。"
