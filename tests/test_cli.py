@@ -26,7 +26,10 @@ def model(tmp_path_factory: pytest.TempPathFactory, tiny_model: Any, tiny_tokeni
 
 
 def run(
-    *arguments: str | bytes, stdin: bytes | None = None, cwd: Path | None = None
+    *arguments: str | bytes,
+    stdin: bytes | None = None,
+    cwd: Path | None = None,
+    cache: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
     result = subprocess.run(
         [sys.executable, "-m", "seqviz", *arguments],
@@ -34,7 +37,12 @@ def run(
         stdin=subprocess.DEVNULL if stdin is None else None,
         capture_output=True,
         cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONUTF8": "1"},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(Path(__file__).parents[1]),
+            "PYTHONUTF8": "1",
+            **({"XDG_CACHE_HOME": str(cache)} if cache else {}),
+        },
         check=False,
     )
     decoded = (result.stdout.decode("utf-8"), result.stderr.decode("utf-8"))
@@ -317,7 +325,7 @@ def test_evaluate_and_report(models: Path, test_set: Path, tmp_path: Path) -> No
     assert "length.json is out of date (it was measured on other weights of lstm)" in result.stderr
     text = readme.read_text(encoding="utf-8")
     assert "This measurement is not of the weights shipped now" in text
-    result = run(*command, "--data", str(test_set))
+    result = run(*command, "--data", str(test_set), cache=tmp_path / "cache")
     assert result.returncode == 0, result.stderr
     assert "not of the weights" not in readme.read_text(encoding="utf-8")
 
