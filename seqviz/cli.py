@@ -320,7 +320,10 @@ def evaluate(
         Path | None, typer.Option(help="Prediction whose hypotheses the report answers.")
     ] = None,
     work: Annotated[
-        Path | None, typer.Option(help="Folder that remembers outputs, so that one can go on.")
+        Path | None,
+        typer.Option(
+            help="Folder that remembers outputs, so that one can go on; in the user's cache if left out."
+        ),
     ] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes, one thread each; one a core if left out.")
@@ -342,6 +345,8 @@ def evaluate(
     from seqviz.version import hardware
 
     folders = _model_folders(model)
+    if out.is_dir():
+        raise UsageError(f"expected a file for --out, got the folder {out}; name a file in it")
     foreseen = None
     if prediction:
         if not prediction.is_file():
@@ -349,17 +354,27 @@ def evaluate(
         foreseen = json.loads(prediction.read_text(encoding="utf-8"))
     plan = evaluation.plan(data, sample=sample, seed=seed, runs=runs)
     typer.echo(
-        f"{len(plan.pairs):,} sentences, {len(plan.runs):,} runs, {len(folders)} models", err=True
+        f"{_several(len(plan.pairs), 'sentence')}, {_several(len(plan.runs), 'run')} of sentences, "
+        f"{_several(len(folders), 'model')}",
+        err=True,
     )
     for reason, count in plan.skipped.items():
-        typer.echo(f"note: {count:,} pairs left out: {reason}", err=True)
+        typer.echo(f"note: {_several(count, 'pair')} left out: {reason}", err=True)
     place = work or _default_runs() / "evaluations"
     works = {name: evaluation.Work(place, folder, beams) for name, folder in folders.items()}
+
+    known = sum(work.known(plan) for work in works.values())
+    if known:
+        typer.echo(f"going on: {_several(known, 'text')} remembered in {place}", err=True)
 
     def say(done: int, total: int, left: float) -> None:
         typer.echo(f"{done / total:.0%} done, about {left / 60:.0f} minutes left", err=True)
 
-    evaluation.run(plan, list(works.values()), workers=workers, device=device, say=say)
+    try:
+        evaluation.run(plan, list(works.values()), workers=workers, device=device, say=say)
+    except KeyboardInterrupt:
+        typer.echo(f"stopped; the same command goes on from what {place} remembers", err=True)
+        raise
     typer.echo("scoring", err=True)
     try:
         lexicon = Lexicon.load()
@@ -376,13 +391,18 @@ def evaluate(
     )
     if prediction and content["prediction"]:
         content["prediction"]["sha256"] = file_digest(prediction)
-    command = f"seqviz evaluate --data {data.name}"
-    for flag, value in (
+    given = [
+        ("data", data.name),
+        *(("model", name) for name in folders if model),
         ("sample", sample),
-        ("beams", beams if beams > 1 else None),
-        ("prediction", prediction.name if prediction else None),
-    ):
-        command += f" --{flag} {value}" if value else ""
+    ]
+    given += [("seed", seed if seed != 1 else None), ("beams", beams if beams > 1 else None)]
+    given += [("resamples", resamples if resamples != 1_000 else None)]
+    given += [("prediction", prediction.name if prediction else None)]
+    command = " ".join(
+        ["seqviz evaluate", *(f"--{flag} {value}" for flag, value in given if value is not None)]
+    )
+    command += "" if runs else " --no-runs"
     write_json(
         out,
         {
@@ -394,6 +414,10 @@ def evaluate(
         },
     )
     typer.echo(f"{out} written", err=True)
+
+
+def _several(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _model_folders(names: list[str] | None) -> dict[str, Path]:

@@ -66,7 +66,7 @@ def _open(path: Path) -> IO[bytes]:
 def read_pairs(path: str | os.PathLike[str]) -> Iterator[Pair]:
     """Yield the pairs of a corpus file.
 
-    Only ``\\n`` (or ``\\r\\n``) ends a line, quotes are text, a byte-order mark is dropped. Sides are
+    Only ``\\n`` (or ``\\r\\n``) ends a line, quotes are text, a byte-order mark and empty lines are dropped. Sides are
     returned as they stand: cleaning is `encode_corpus`'s job.
 
     Raises:
@@ -87,6 +87,8 @@ def read_pairs(path: str | os.PathLike[str]) -> Iterator[Pair]:
                         f"{path}, line {number}: expected UTF-8, got byte 0x{error.object[error.start]:02x} "
                         f"at position {error.start}; convert the file to UTF-8"
                     ) from None
+                if not line.strip("\r\n"):
+                    continue  # often the last one
                 columns = line.rstrip("\r\n").split("\t")
                 if len(columns) != 3:
                     raise CorpusError(

@@ -285,6 +285,10 @@ class Work:
                 made.append(_Job(self, kind, items[start : start + size]))
         return made
 
+    def known(self, plan: Plan) -> int:
+        """How many texts of the plan are translated already."""
+        return sum(_digest(source) in self._translations for source in plan.sources())
+
     def keep(self, job: _Job, results: list[Any]) -> None:
         """Remember the results of a job."""
         if job.kind == "translate":

@@ -33,6 +33,25 @@ SHORT = (26, 35)
 THIN = 50
 """A bucket of fewer sentences is marked as thin: its score says little."""
 
+LEGEND = {
+    "low, high": "of a bucket: English words of a sentence, both included",
+    "…_low, …_high": "95 % interval, percentiles of the paired bootstrap over texts",
+    "n": "texts of a bucket",
+    "thin": f"fewer than {THIN} texts",
+    "words": "mean English words held at once; words_low and words_high: its 5th and 95th percentile",
+    "parts": "into how many parts a run of sentences was cut, each translated on its own",
+    "bleu, chrf": "corpus scores, 0 to 100",
+    "loss": "teacher forcing, nats a target token, without the end token",
+    "found": "share of English content words whose likely translation the output holds, 0 to 1",
+    "repeated, limit": "shares of outputs that repeat themselves, or were cut at the output limit, 0 to 1",
+    "loss_change": "loss at the long length minus loss at the short one",
+    "bleu_ratio": "BLEU at the long length divided by BLEU at the short one",
+    "bleu_drop": "BLEU at the short length minus BLEU at the long one",
+    "pairs": "the measure of first minus that of second",
+    "positions": "by the way texts were cut: natural (long sentences), or 4, 2, 1 parts of a run",
+}
+"""What the names in the report mean, part of every report."""
+
 MEASURES = ("loss_change", "bleu_ratio", "bleu_drop")
 
 POSITIONS = tuple((low, low + 9) for low in range(1, 100, 10))
@@ -60,10 +79,11 @@ def length_report(
       tokens at every point. The natural curve has ``overall``, the same over all sentences.
     - ``effects[curve]``: ``models[name]`` and ``pairs`` (first, second) with ``loss_change`` (long minus
       short), ``bleu_ratio`` (long over short), ``bleu_drop`` (short minus long), each ``value, low,
-      high``; of a pair, first minus second. Between `SHORT` and `LONG` words.
+      high``; of a pair, first minus second. Between `SHORT` and `LONG` words; ``bleu, chrf, loss`` of a
+      model are [short, long].
     - ``length_histogram``: training examples of 0, 1, 2, … source words.
     - ``positions``: ``loss[cut][name]`` by piece of the target, ``found[cut][name]`` by word of the
-      source; cut is "natural" (sentences of `LONG` words) or the number of parts a run was cut into.
+      source, in bins with ``n`` pieces or judged words of ``texts`` texts; cut is "natural" (sentences of `LONG` words) or the number of parts a run was cut into.
     - ``prediction``: digest of the prediction, and of each hypothesis what came out.
 
     Args:
@@ -113,6 +133,7 @@ def length_report(
         curves["natural"][name]["overall"] = _bucket(everything, counted(everything, name), draws)
     return {
         "schema": SCHEMA,
+        "legend": LEGEND,
         "data": {
             **plan.data,
             "pairs": len(plan.pairs),
@@ -299,6 +320,7 @@ def _effects(
                         scores.ratio(rows.loss.sum(axis=0))[None],
                         scores.resampled(scores.ratio, rows.loss, chosen),
                     ),
+                    "chrf": scores.chrf(rows.chrf.sum(axis=0))[None],
                 }
             )
     for name, (short, long) in sums.items():
@@ -320,7 +342,14 @@ def _effects(
         "short": {"low": groups[0].low, "high": groups[0].high, "n": len(groups[0].texts)},
         "long": {"low": groups[1].low, "high": groups[1].high, "n": len(groups[1].texts)},
         "models": {
-            name: {m: entry(values[name][m], spread[name][m]) for m in MEASURES} for name in counts
+            name: {
+                **{m: entry(values[name][m], spread[name][m]) for m in MEASURES},
+                **{
+                    m: [_number(float(side[m][0]), 2 if m != "loss" else 4) for side in sums[name]]
+                    for m in ("bleu", "chrf", "loss")
+                },
+            }
+            for name in counts
         },
         "pairs": [
             {
@@ -406,11 +435,14 @@ def _by_position(
         if not n:
             continue
         bounds = scores.interval(scores.resampled(scores.ratio, counts, draws))
+        texts = int((counts[:, 1] > 0).sum())
         made.append(
             {
                 "low": low,
                 "high": high,
                 "n": n,
+                "texts": texts,
+                "thin": texts < THIN,
                 name: _number(float(scores.ratio(counts.sum(axis=0))), 4),
                 f"{name}_low": _number(bounds[0], 4) if bounds else None,
                 f"{name}_high": _number(bounds[1], 4) if bounds else None,

@@ -461,11 +461,14 @@ def _draw_curve(
     Raises:
         ValueError: no such curve, or nothing in it to draw.
     """
-    curves = report.get("curves", {})
-    if curve not in curves:
+    curves = report.get("curves", {}) if isinstance(report, Mapping) else {}
+    if not curves:
         raise ValueError(
-            f"expected curve to be one of {', '.join(curves) or '(none)'}, got {curve!r}"
+            "expected the content of a length report (json.load of a file that 'seqviz evaluate' wrote), "
+            f"got {type(report).__name__} without curves"
         )
+    if curve not in curves:
+        raise ValueError(f"expected curve to be one of {', '.join(curves)}, got {curve!r}")
     models = {
         name: [b for b in entry.get("buckets", []) if b.get("n") and b.get(metric) is not None]
         for name, entry in curves[curve].items()
@@ -560,6 +563,7 @@ def where_it_breaks(report: Mapping[str, Any], *, language: str = "en") -> Figur
     if not panels:
         raise ValueError("expected losses or found words by position in the report, got none")
     figure = _Figure(5.75 * len(panels), 4.2, language)
+    any_thin = False
     width = 0.98 / len(panels)
     for number, (key, models) in enumerate(panels):
         axes = figure.add_axes((number * width + 0.12 * width, 0.15, 0.85 * width, 0.66))
@@ -573,15 +577,21 @@ def where_it_breaks(report: Mapping[str, Any], *, language: str = "en") -> Figur
             )
             if name == "reference":
                 axes.plot(x, y, color=FAINT, linewidth=1.2, zorder=3)
-                note = axes.text(x[-1], y[-1], "", ha="right", va="bottom")
+                note = axes.text(x[-1], y[-1] + 0.015, "", ha="right", va="bottom")
                 figure.say(note, "reference").set(fontsize=8.5, color=FAINT)
                 continue
             style = style_of(name, place)
-            axes.fill_between(x, low, high, color=style.color, alpha=0.16, linewidth=0, zorder=2)
-            _line(axes, x, y, style, zorder=5, label=style.label)
+            thick = np.array([not b.get("thin") for b in bins])
+            axes.fill_between(
+                x, low, high, where=thick, color=style.color, alpha=0.16, linewidth=0, zorder=2
+            )
+            axes.plot(x, y, color=FAINT, linewidth=1, alpha=0.7, zorder=3)
+            _line(axes, x, np.where(thick, y, np.nan), style, zorder=5, label=style.label)
+            any_thin = any_thin or not thick.all()
         axes.set_xlim(left=0)
+        axes.set_ylim(bottom=0)
         if key == "found":
-            axes.set_ylim(0, 1)
+            axes.set_ylim(0, 1.02)
         figure.say(axes.xaxis.label, f"position_{key}").set(fontsize=10, color=INK)
         figure.say(axes.yaxis.label, key).set(fontsize=10, color=INK)
         at = axes.get_position().x0
@@ -589,6 +599,9 @@ def where_it_breaks(report: Mapping[str, Any], *, language: str = "en") -> Figur
         figure.say(heading, f"breaks_{key}")
         if number == 0:
             _legend(axes, above=True)
+    if any_thin:
+        note = figure.text(0.98, 0.955, "", ha="right", va="center")
+        figure.say(note, "thin", n=THIN).set(fontsize=8.5, color=FAINT)
     return figure
 
 

@@ -577,10 +577,16 @@ class _Plan:
 _SENTENCE_END = re.compile(r"""(?<=[.!?])["')\]]* (?=["'(\[]*[^\sa-z])""")
 
 
+_ABBREVIATION = re.compile(r"""(?:^|[\s("'])(?:Mr|Mrs|Ms|Messrs|Dr|Prof|St|[A-HJ-Z])\.$""")
+"""A full stop that seldom ends a sentence: after a title or an initial."""
+
+
 def split_sentences(text: str) -> list[str]:
     """Cut normalised text after ``. ! ?`` where the next word does not begin in lower case."""
     sentences, start = [], 0
     for match in _SENTENCE_END.finditer(text):
+        if _ABBREVIATION.search(text, start, match.end() - 1):
+            continue
         sentences.append(text[start : match.end()].strip())
         start = match.end()
     sentences.append(text[start:].strip())

@@ -289,7 +289,11 @@ def test_evaluate_and_report(models: Path, test_set: Path, tmp_path: Path) -> No
     assert "30 sentences" in result.stderr
     assert "100% done" in result.stderr
     content = json.loads(out.read_text(encoding="utf-8"))
-    assert content["command"] == "seqviz evaluate --data test.tsv --prediction prediction.json"
+    assert content["command"] == (
+        "seqviz evaluate --data test.tsv --model lstm --model lstm-attention --resamples 20 "
+        "--prediction prediction.json"
+    )
+    assert content["legend"]["bleu_ratio"]
     assert list(content["models"]) == ["lstm", "lstm-attention"]
     assert content["prediction"]["hypotheses"][0]["verdict"] in (
         "holds",
@@ -299,7 +303,8 @@ def test_evaluate_and_report(models: Path, test_set: Path, tmp_path: Path) -> No
     assert len(content["prediction"]["sha256"]) == 64
     assert sentence_free(content, test_set)
     again = run(*arguments, *chosen)
-    assert "% done" not in again.stderr  # everything was remembered
+    assert "% done" not in again.stderr
+    assert "texts remembered in" in again.stderr
     same = json.loads(out.read_text(encoding="utf-8"))
     assert {**same, "created": ""} == {**content, "created": ""}
 
@@ -346,6 +351,7 @@ def sentence_free(content: Any, corpus: Path) -> bool:
         (["--data", "DATA", "--out", "x", "--prediction", "none"], 2, "prediction at none"),
         (["--data", "DATA", "--out", "x", "--sample", "0"], 2, "greater than or equal to 1"),
         (["--data", "DATA"], 2, "--out"),
+        (["--data", "DATA", "--out", "FOLDER"], 2, "expected a file for --out, got the folder"),
     ],
 )
 def test_evaluate_says_what_is_wrong(
@@ -357,7 +363,8 @@ def test_evaluate_says_what_is_wrong(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    given = [{"DATA": str(test_set), "M": str(models / "lstm")}.get(a, a) for a in arguments]
+    known = {"DATA": str(test_set), "M": str(models / "lstm"), "FOLDER": str(models)}
+    given = [known.get(a, a) for a in arguments]
     found, _, err = run_here(["evaluate", *given], monkeypatch, capsys)
     assert found == code
     assert message in err

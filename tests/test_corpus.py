@@ -95,8 +95,13 @@ def test_last_line_may_lack_its_newline(tmp_path):
     assert list(corpus.read_pairs(write(tmp_path / "c.tsv", LINES.rstrip(b"\n")))) == PAIRS
 
 
+def test_empty_lines_are_passed_over(tmp_path):
+    path = write(tmp_path / "c.tsv", b"\n" + LINES.replace(b"\n", b"\n\r\n") + b"\n")
+    assert list(corpus.read_pairs(path)) == PAIRS
+
+
 @pytest.mark.parametrize(
-    ("line", "columns"), [(b"d\tonly two", 2), (b"a\tb\tc\td\te", 5), (b"one", 1), (b"", 1)]
+    ("line", "columns"), [(b"d\tonly two", 2), (b"a\tb\tc\td\te", 5), (b"one", 1), (b" ", 1)]
 )
 def test_wrong_number_of_columns(tmp_path, line, columns):
     path = write(tmp_path / "c.tsv", LINES + line + b"\n")

@@ -249,7 +249,8 @@ def test_length_curve_skips_empty_buckets():
     [
         (REPORT, {"metric": "ter"}, "expected metric to be one of bleu, chrf"),
         (REPORT, {"curve": "same"}, "expected curve to be one of natural, got 'same'"),
-        ({}, {}, r"expected curve to be one of \(none\)"),
+        ({}, {}, "expected the content of a length report .*, got dict without curves"),
+        ("length.json", {}, "got str without curves"),
         ({"curves": {"natural": {"rnn": {"buckets": []}}}}, {}, "expected a bucket with bleu"),
     ],
 )
@@ -331,10 +332,21 @@ def test_where_it_breaks(language: str):
     loss, found = figure.axes
     assert loss.lines[0].get_xdata().tolist() == [5.5, 15.5]
     assert loss.lines[0].get_ydata().tolist() == [2.0, 3.0]
-    assert sorted(line.get_ydata().tolist() for line in found.lines) == [[0.5, 0.2], [0.9, 0.9]]
-    assert found.get_ylim() == (0, 1)
+    drawn = [line.get_ydata().tolist() for line in found.lines]
+    assert [0.5, 0.2] in drawn and [0.9, 0.9] in drawn
+    assert found.get_ylim()[0] == loss.get_ylim()[0] == 0
     named = {"en": "human translation", "zh": "人工译文"}[language]
     assert named in texts_of(svg_of(figure))
+
+
+def test_where_it_breaks_draws_thin_bins_in_grey():
+    bins = positions("loss", [2.0, 3.0, 4.0])
+    bins[2].update(thin=True)
+    figure = plotting.where_it_breaks({"positions": {"loss": {"natural": {"lstm": bins}}}})
+    grey, line = figure.axes[0].lines
+    assert grey.get_color() == plotting.FAINT
+    assert np.isnan(line.get_ydata()[2]) and line.get_ydata()[1] == 3.0
+    assert any("fewer than 50" in text for text in texts_of(svg_of(figure)))
 
 
 def test_where_it_breaks_needs_positions():

@@ -275,6 +275,17 @@ def test_any_text_is_answered(text: str, translators: dict[str, Translator]) -> 
         np.testing.assert_allclose(words.weights.sum(-1) + words.hidden_mass, 1.0, atol=1e-5)
 
 
+def test_titles_and_initials_end_no_sentence() -> None:
+    text = 'Dr. Smith met Mr. J. Brown. So did I. "Mrs. Lee came." No. Then it ended.'
+    assert split_sentences(text) == [
+        "Dr. Smith met Mr. J. Brown.",
+        "So did I.",
+        '"Mrs. Lee came."',
+        "No.",
+        "Then it ended.",
+    ]
+
+
 def test_split_sentences() -> None:
     text = 'Mr Smith came. "He left!" She asked: why? we do not know. 2 of them. End'
     assert split_sentences(text) == [
