@@ -53,6 +53,9 @@ def _effects() -> dict[str, Any]:
             "loss_change": around(fall * 10),
             "bleu_ratio": around(round(math.exp(-30 * fall), 4)),
             "bleu_drop": around(1.0),
+            "bleu": [round(_BEST[name], 2), round(_BEST[name] * math.exp(-30 * fall), 2)],
+            "chrf": [40.0, 35.0],
+            "loss": [3.0, 3.2],
         }
         for name, fall in _FALL.items()
     }

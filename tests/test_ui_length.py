@@ -211,7 +211,7 @@ def test_agreement_is_with_the_sentences_one_by_one(service):
         whole = path[2].translation.text
         expected = 100.0 if whole == joined else sacrebleu.sentence_chrf(whole, [joined]).score
         assert path[2].agreement == expected
-        assert path[0].agreement == 100.0
+        assert path[0].agreement is None  # a single sentence has nothing to agree with
         assert path[2].bleu is None and path[2].chrf is None
 
 
@@ -402,8 +402,8 @@ def test_models_that_cannot_be_used_say_so(tmp_path):
 
 def test_the_slider_has_as_many_stops_as_the_text(service):
     for text, stage, fitted in (
-        (THREE, 9, (3, 3, True)),
-        (THREE, 2, (3, 2, True)),
+        (THREE, 9, (3, 1, True)),
+        (THREE, 2, (3, 1, True)),
         ("One.", 4, (2, 1, False)),
     ):
         slider = length._fit(service, OWN, text, stage)
@@ -414,10 +414,15 @@ def test_the_slider_has_as_many_stops_as_the_text(service):
 
 def test_the_button_on_the_translate_tab_carries_a_text_that_can_grow():
     assert translate._longer_label(THREE, "en").value == "Make it longer →"
-    assert translate._longer_label("One sentence.", "zh").value == words("translate_longer", "zh")
+    example = Service().examples()[0]["english"]
+    for nothing in (example, "", "  "):
+        assert translate._longer_label(nothing, "zh").value == words("translate_longer", "zh")
+    assert translate._longer_label("One sentence.", "zh").value == words(
+        "translate_longer_own", "zh"
+    )
     tabs, passage, own = translate._to_length(THREE, "lost-keys", "")
     assert (tabs.selected, passage, own) == ("length", OWN, THREE)
-    for text in ("", "One sentence.", None, "One. Two. " * 1000):
+    for text in ("", example, None, "One. Two. " * 1000):
         assert translate._to_length(text, "lost-keys", "old")[1:] == ("lost-keys", "old")
 
 
@@ -439,14 +444,23 @@ def test_measured_curves(service):
         ]
         assert shown.count('class="marker"') == 4 and shown.count('class="histogram"') == 4
         assert words("length_measured_older", language) not in shown
-        told = [text_of(p) for p in parsed(shown).findall(".//p[@class='told']")]
-        assert "12,807" in told[0] and "31" in told[0] and "4,210" in told[0] and "1,000" in told[0]
-        assert "412" in told[1]
-        effect = {
-            "en": "LSTM keeps 52 % of its BLEU (46 to 58), LSTM + attention 89 % (83 to 95)",
-            "zh": "LSTM 保住了 BLEU 的 52%（46 到 58），LSTM + 注意力 保住了 89%（83 到 95）",
+        told = {
+            (p.get("data-curve"), p.get("data-metric")): text_of(p)
+            for p in parsed(shown).findall(".//p[@class='told']")
         }
-        assert effect[language] in told[0] and effect[language] in told[1]
+        assert len(told) == 6
+        natural = told["natural", None]
+        assert all(number in natural for number in ("12,807", "31", "4,210", "1,000"))
+        assert "412" in told["same-content", None]
+        effect = {
+            "en": "LSTM goes from 11.0 to 5.7 BLEU and keeps 52 % of it (46 to 58), LSTM + attention from "
+            "21.0 to 18.6, 89 % (83 to 95)",
+            "zh": "LSTM 的 BLEU 从 11.0 变为 5.7，保住 52%（46 到 58）；LSTM + 注意力 从 21.0 变为 18.6，保住 89%（83 到 95）",
+        }
+        for curve in ("natural", "same-content"):
+            assert effect[language] in told[curve, "bleu"]
+            assert words("length_told_low", language) not in told[curve, "bleu"]
+            assert "35.0" in told[curve, "chrf"] and "BLEU" not in told[curve, "chrf"]
     natural = parsed(measured.panel(service, "en")).find(".//figure[@data-curve='natural']")
     # The last bucket is thin: grey, hollow, and without a band.
     markup = ElementTree.tostring(natural, "unicode")
@@ -517,6 +531,17 @@ def test_a_report_with_gaps_is_shown_as_far_as_it_goes(service):
     parsed(shown)
 
 
+def test_a_share_of_almost_nothing_is_said_to_say_little(service):
+    report = length_report()
+    report["effects"]["natural"]["models"]["lstm"]["bleu"] = [3.1, 2.9]
+    write(service, "length", report)
+    shown = measured.panel(service, "en")
+    assert shown.count(words("length_told_low", "en")) == 1
+    del report["effects"]["natural"]["models"]["lstm"]["bleu_ratio"]
+    write(service, "length", report)
+    assert words("length_measured_damaged", "en") in measured.panel(service, "en")
+
+
 def test_details_hold_the_effect_the_prediction_and_where_it_breaks(service):
     assert measured.details(service, "en") == ""
     write(service, "length", length_report())
@@ -530,7 +555,7 @@ def test_details_hold_the_effect_the_prediction_and_where_it_breaks(service):
             words(f"length_verdict_{verdict}", language)
             for verdict in ("holds", "contradicted", "undecided")
         ]
-        assert "\u22120.040 … 0.060" in items[2]
+        assert "1 (\u22124 … 6)" in items[2] and "0.200 (0.150 … 0.250)" in items[0]
         loss, found = shown.findall(".//figure")
         assert len(loss.findall(".//polyline")) == len(found.findall(".//polyline")) == 4
         assert "90" in text_of(found.find("figcaption"))

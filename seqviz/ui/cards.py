@@ -81,7 +81,7 @@ def target_text(
     def word(index: int) -> str:
         text = translation.target_words[index]
         known = meanings(text) if meanings else ()
-        said = f"p = {sure[index]:.2f}"
+        said = words("card_sure", language, percent=f"{100 * sure[index]:.0f}")
         if known:
             said = f"{words('card_meaning', language, text=', '.join(known))} · {said}"
         return (

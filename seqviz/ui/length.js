@@ -50,6 +50,7 @@
     },
 
     followSlider() {
+      document.querySelector(".tip")?.remove();
       window.seqviz.showStage(slider()?.value ?? state.stage);
     },
 

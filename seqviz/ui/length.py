@@ -274,8 +274,10 @@ def _fit(service: Service, passage_id: Any, own_text: Any, stage: Any) -> Any:
     except GrowthError:
         return gr.skip()
     count = len(text.stages)
-    # A slider needs two ends; the script shows a single stage at both.
-    return gr.Slider(maximum=max(2, count), value=text.clamp(stage) + 1, interactive=count > 1)
+    # A slider needs two ends; the script shows a single stage at both. An own text is walked from its
+    # first sentence on.
+    value = 1 if text.id == OWN else text.clamp(stage) + 1
+    return gr.Slider(maximum=max(2, count), value=value, interactive=count > 1)
 
 
 def _message(service: Service, text: Growth, own_text: Any, language: str) -> str:

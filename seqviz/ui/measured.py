@@ -75,6 +75,11 @@ def _interval(entry: Mapping[str, Any], scale: float, digits: int) -> str:
     return shown.replace("-", "\u2212")
 
 
+def _difference(found: Mapping[str, Any]) -> str:
+    """A difference of losses in nats, or of shares in points of a hundred."""
+    return _interval(found, 100, 0) if found["measure"] == "bleu_ratio" else _interval(found, 1, 3)
+
+
 def _effects(report: Mapping[str, Any], language: str) -> str:
     """A table: what 60 words at once cost each model against 30."""
     same, natural = report["effects"].get("same-content"), report["effects"]["natural"]
@@ -115,8 +120,7 @@ def _answers(report: Mapping[str, Any], language: str) -> str:
         )
         verdict = words(f"length_verdict_{found['verdict']}", language)
         rows.append(
-            f"<li>{escape(said)} {_interval(found, 1, 3)} "
-            f'<b class="verdict">{escape(verdict)}</b></li>'
+            f'<li>{escape(said)} {_difference(found)} <b class="verdict">{escape(verdict)}</b></li>'
         )
     said = words("length_prediction", language, date=str(prediction["written"]))
     return f"<p>{escape(said)}</p><ol>{''.join(rows)}</ol>"
@@ -260,19 +264,35 @@ def _told(report: Mapping[str, Any], curve: str, language: str) -> str:
         ),
         words("length_told_interval", language, resamples=f"{int(report['resamples']):,}"),
     ]
-    effect = report["effects"].get(curve)
-    if effect:
-        ratios = [effect["models"][name]["bleu_ratio"] for name in (_WITHOUT, _WITH)]
-        if all(None not in (r["value"], r["low"], r["high"]) for r in ratios):
-            values = {}
-            for side, name, ratio in zip("ab", (_WITHOUT, _WITH), ratios, strict=True):
-                values[side] = words(f"model_{name}", language)
-                values[f"{side}_value"] = f"{100 * number(ratio['value']):.0f}"
-                values[f"{side}_low"] = f"{100 * number(ratio['low']):.0f}"
-                values[f"{side}_high"] = f"{100 * number(ratio['high']):.0f}"
-            said.append(words("length_told_effect", language, **values))
     joint = "" if language == "zh" else " "
-    return f'<p class="told" data-curve="{curve}">{escape(joint.join(said))}</p>'
+    told = f'<p class="told" data-curve="{curve}">{escape(joint.join(said))}</p>'
+    effect = report["effects"].get(curve)
+    for metric in METRICS if effect else ():
+        if compared := _compared(effect, metric, language):
+            told += f'<p class="told" data-curve="{curve}" data-metric="{metric}">{escape(compared)}</p>'
+    return told
+
+
+def _compared(effect: Mapping[str, Any], metric: str, language: str) -> str:
+    """What becomes of the score of the two models that differ in attention alone; empty if unknown."""
+    values: dict[str, str] = {}
+    low = False
+    for side, name in zip("ab", (_WITHOUT, _WITH), strict=True):
+        model = effect["models"][name]
+        short, long = model[metric]
+        ratio = [model["bleu_ratio"][key] for key in ("value", "low", "high")]
+        if None in (short, long) or (metric == "bleu" and None in ratio):
+            return ""
+        low = low or number(short) < 10
+        values[side] = words(f"model_{name}", language)
+        values[f"{side}_short"], values[f"{side}_long"] = f"{short:.1f}", f"{number(long):.1f}"
+        if metric == "bleu":
+            shares = (f"{100 * number(value):.0f}" for value in ratio)
+            values |= zip((f"{side}_value", f"{side}_low", f"{side}_high"), shares, strict=True)
+    said = words(f"length_told_{metric}", language, **values)
+    if metric == "bleu" and low:
+        said += ("" if language == "zh" else " ") + words("length_told_low", language)
+    return said
 
 
 def legend(language: str, training: bool = False) -> str:

@@ -229,7 +229,7 @@ class Service:
         if stage.french is not None:
             scores = sentence_scores(text, stage.french)
             bleu, chrf = scores["bleu"], scores["chrf"]
-        if stage.sentences:
+        if len(stage.sentences) > 1:
             alone = " ".join(made[s].text for s in stage.sentences if made[s].text)
             agreement = 100.0 if text == alone else sentence_scores(text, alone)["chrf"]
         return Scored(translation, bleu, chrf, agreement, self.marks(stage.english, text))

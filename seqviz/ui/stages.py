@@ -118,7 +118,7 @@ def _value(scored: Scored | None, metric: str) -> tuple[str, float]:
         found, judged = scored.found
         return f"{found} / {judged}", 100.0 * found / judged
     value = getattr(scored, metric)
-    return f"{value:.0f}", value
+    return ("–", 0.0) if value is None else (f"{value:.0f}", value)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -219,8 +219,8 @@ def answers(shown: Shown) -> str:
                 "</p></div></section>"
             )
         stages.append(f'<div class="stage-cards" data-stage="{index + 1}">{"".join(boxes)}</div>')
-    tap = f'<p class="legend">{shown.say("length_tap")}</p>' if shown.marked else ""
-    return "".join(stages) + tap
+    tap = f" {shown.say('length_tap')}" if shown.marked else ""
+    return f'{"".join(stages)}<p class="legend">{shown.say("length_sure")}{tap}</p>'
 
 
 def _card(shown: Shown, name: str, scored: Scored | None) -> str:
@@ -285,7 +285,7 @@ def _path(shown: Shown, metric: str) -> str:
 
 def _points(shown: Shown, name: str, metric: str) -> list[tuple[float, float]]:
     return [
-        (float(count), getattr(scored, metric))
+        (float(count), value)
         for count, scored in zip(shown.text.counts, shown.scored[name], strict=True)
-        if scored
+        if scored and (value := getattr(scored, metric)) is not None
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from html import escape
 from typing import Any
 
@@ -296,10 +297,15 @@ def _constant(text: str) -> Any:
 
 
 def _can_grow(text: Any) -> bool:
-    """A text of two sentences or more, which the Length tab can walk through."""
+    """A text that the Length tab can take over: the visitor's own, not one of the examples."""
     if not isinstance(text, str) or len(text) > MAX_CHARACTERS:
         return False
-    return len(growth.sentences(text)) > 1
+    return bool(growth.sentences(text)) and " ".join(text.split()) not in _example_texts()
+
+
+@cache
+def _example_texts() -> frozenset[str]:
+    return frozenset(example["english"] for example in Service().examples())
 
 
 def _longer_label(text: str, language: str) -> Any:

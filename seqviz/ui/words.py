@@ -98,7 +98,8 @@ WORDS: dict[str, dict[str, str]] = {
         "the longest texts the models were trained on.",
         "length_own_grouped": "{number} sentences in {stages} steps.",
         "length_own_agreement": "Your own text has no reference, so there is no BLEU. Agreement is the sentence chrF "
-        "between the translation of the whole text and those of its sentences one by one: 100 where length changes nothing.",
+        "between the translation of the whole text and those of its sentences one by one, from the second sentence on: 100 where "
+        "length changes nothing. It is no mark for quality: a bad translation can agree with itself.",
         "length_stage": "Expected stage to be a whole number from 1 to {count}, got {got}.",
         "length_unknown": "Expected a passage, one of {known}; got {got}. For an own text leave it empty.",
         "length_first": "Shown first of {number} texts: the one with the median effect of length.",
@@ -121,7 +122,7 @@ WORDS: dict[str, dict[str, str]] = {
         "length_bars": "Bars under a word: not found in the translation by",
         "length_bars_none": "Words are not marked here: the word table models/lexicon.json is missing or cannot be read.",
         "length_bars_about": "Found means: the output holds one of the word’s likely translations by a table made from the "
-        "training texts. A free translation is not found either; function words are not judged.",
+        "training texts. A free translation is not found either, and a word can be found by chance; function words are not judged.",
         "length_found": "words found",
         "length_found_all": "found by all",
         "length_not_found": "not found: {models}",
@@ -147,21 +148,26 @@ WORDS: dict[str, dict[str, str]] = {
         "four parts, in two, or at once: every point scores the same text, only the length held at once differs.",
         "length_told_interval": "Bands are 95 % intervals from {resamples} resamples; they cover the choice of sentences, not the "
         "chance in training; points of fewer than 50 sentences are grey.",
-        "length_told_effect": "From 26–35 to 51–70 words, {a} keeps {a_value} % of its BLEU ({a_low} to {a_high}), {b} {b_value} % "
-        "({b_low} to {b_high}).",
+        "length_told_bleu": "From 26–35 to 51–70 words, {a} goes from {a_short} to {a_long} BLEU and keeps {a_value} % of it ({a_low} to "
+        "{a_high}), {b} from {b_short} to {b_long}, {b_value} % ({b_low} to {b_high}).",
+        "length_told_chrf": "From 26–35 to 51–70 words, {a} goes from {a_short} to {a_long} chrF, {b} from {b_short} to {b_long}.",
+        "length_told_low": "A model that starts near 0 has little to lose: for it the share says little, the loss says more (below).",
         "length_measured_none": "Quality by length over the whole test set is not measured yet for these weights; one text alone "
         "proves little.",
         "length_measured_format": "The report of quality by length has a format this page does not know; “seqviz evaluate” writes a new one.",
         "length_measured_damaged": "The report of quality by length is damaged and cannot be shown; “seqviz evaluate” writes a new one.",
         "length_measured_older": "Measured on older weights than the ones that translate here.",
         "length_measured_no_curve": "The test set has no such texts.",
+        "length_sure": "Fainter words: the model was less sure. Wavy line: it repeats itself.",
+        "card_sure": "the model’s confidence: {percent} %",
         "length_details": "The effect in numbers, what was predicted, and where in a sentence it breaks",
         "length_effect_caption": "What 51–70 words at once cost against 26–35; 95 % intervals in brackets",
         "length_effect_model": "model",
         "length_effect_kept_same": "BLEU kept, %, same content",
         "length_effect_kept_natural": "BLEU kept, %, natural lengths",
         "length_effect_loss": "loss added, nats a token, same content",
-        "length_prediction": "Written down on {date}, before the test set was translated; then the difference measured:",
+        "length_prediction": "Written down on {date}, before the test set was translated. Then what was measured, first minus second: "
+        "loss in nats a token, shares in points of a hundred.",
         "length_prediction_loss_change_above": "{first} adds more loss than {second} ({curve}).",
         "length_prediction_loss_change_below": "{first} adds less loss than {second} ({curve}).",
         "length_prediction_bleu_ratio_above": "{first} keeps a larger share of BLEU than {second} ({curve}).",
@@ -169,14 +175,15 @@ WORDS: dict[str, dict[str, str]] = {
         "length_verdict_holds": "holds",
         "length_verdict_contradicted": "contradicted",
         "length_verdict_undecided": "undecided",
-        "length_positions_loss": "Sentences of 51–70 words: loss along the French, nats a piece.",
-        "length_positions_loss_axis": "position in the French, in pieces",
+        "length_positions_loss": "Sentences of 51–70 words: loss along the French, nats a token.",
+        "length_positions_loss_axis": "position in the French, in tokens",
         "length_positions_found": "Sentences of 51–70 words: share of English content words found, in %.",
         "length_positions_found_axis": "position in the English, in words",
         "length_positions_human": " In human translations: {low} to {high} %.",
         "length_how": "What this text shows, and what it does not",
-        "length_how_text": "This is one text, translated greedily at each of its lengths by the models on this machine. "
-        "sentence BLEU and sentence chrF compare each output with one French reference written for this project; "
+        "length_how_text": "BLEU counts how many words and word sequences of an output stand in a human translation, chrF how many "
+        "letters and letter sequences: 0 means none, 100 all. This is one text, translated greedily at each of its lengths by the models on this machine. "
+        "Its sentence BLEU and sentence chrF compare each output with one French reference written for this project; "
         "they are noisy for a single text, and an output that repeats common words can even score higher as the reference "
         "grows. sacreBLEU {version}, settings {bleu} and {chrf}.",
         # Attention tab
@@ -256,7 +263,7 @@ WORDS: dict[str, dict[str, str]] = {
         "page_headline": "句子变长，谁先忘记？",
         "page_subline": "四代英译法模型，训练条件相同，就在这台机器上当场翻译。",
         "page_weights": "每个模型约 {parameters}参数，用 {tokens}个法语词元训练 · 权重日期 {date} · "
-        "模型很小、训练很短：错误难免，请看它们之间的差别",
+        "模型很小、训练量也小：错误难免，请看它们之间的差别",
         "page_loading": "正在加载模型，启动后需要几秒钟。",
         "page_broken": "有一个模型没能加载。",
         "page_footer": "训练语料：Europarl v7（© European Union；Koehn 2005）与 Tatoeba（CC BY 2.0 FR，"
@@ -332,8 +339,8 @@ WORDS: dict[str, dict[str, str]] = {
         "length_own_cap": "第一句就有 {number} 词；滑块最长到 {limit} 词，模型训练时见过的文字也不超过这个长度。请缩短一些。",
         "length_own_cut": "只用了 {total} 句中的前 {number} 句：滑块最长到 {limit} 词，模型训练时见过的文字也不超过这个长度。",
         "length_own_grouped": "共 {number} 句，分 {stages} 步。",
-        "length_own_agreement": "您自己的文字没有参考译文，所以没有 BLEU。“一致度”是整段翻译与逐句翻译之间的句子级 chrF："
-        "长度若毫无影响，就是 100。",
+        "length_own_agreement": "您自己的文字没有参考译文，所以没有 BLEU。“一致度”是整段翻译与逐句翻译之间的句子级 chrF，"
+        "从第二句起才有：长度若毫无影响，就是 100。它不是质量分：译得不好，也可以前后一致。",
         "length_stage": "长度应当是 1 到 {count} 的整数，收到的却是 {got}。",
         "length_unknown": "没有这段文字：可选 {known}；收到的是 {got}。要用自己的文字，请把它留空。",
         "length_first": "{number} 段文字里先显示这一段：长度对它的影响居中。",
@@ -355,7 +362,7 @@ WORDS: dict[str, dict[str, str]] = {
         "length_new": "底色表示新增的词。",
         "length_bars": "词下的横条：在哪个模型的译文里没有找到",
         "length_bars_none": "这里没有标注词语：词表 models/lexicon.json 不在或读不出来。",
-        "length_bars_about": "“找到”指译文里有这个词的一种常见译法，依据的是从训练语料得出的词表。意译也会算作没找到；虚词不作判断。",
+        "length_bars_about": "“找到”指译文里有这个词的一种常见译法，依据的是从训练语料得出的词表。意译也会算作没找到，碰巧出现的词也会算作找到；虚词不作判断。",
         "length_found": "找到的词",
         "length_found_all": "四个模型都找到了",
         "length_not_found": "没找到：{models}",
@@ -379,19 +386,24 @@ WORDS: dict[str, dict[str, str]] = {
         "length_told_same_content": "在 {most} 段没见过的连续文字上测得（{name}），每段 51 到 70 词，分四份、分两份或一次译完："
         "每一点评的都是同样的文字，只有一次要记住的长度不同。",
         "length_told_interval": "色带是 {resamples} 次重采样得到的 95% 区间，只反映测试句的偶然，不反映训练的偶然；不足 50 句的点画成灰色。",
-        "length_told_effect": "从 26–35 词到 51–70 词，{a} 保住了 BLEU 的 {a_value}%（{a_low} 到 {a_high}），{b} 保住了 {b_value}%（{b_low} 到 {b_high}）。",
+        "length_told_bleu": "从 26–35 词到 51–70 词，{a} 的 BLEU 从 {a_short} 变为 {a_long}，保住 {a_value}%（{a_low} 到 {a_high}）；"
+        "{b} 从 {b_short} 变为 {b_long}，保住 {b_value}%（{b_low} 到 {b_high}）。",
+        "length_told_chrf": "从 26–35 词到 51–70 词，{a} 的 chrF 从 {a_short} 变为 {a_long}，{b} 从 {b_short} 变为 {b_long}。",
+        "length_told_low": "起点接近 0 的模型没有多少可丢：它的比例说明不了什么，要看下面的损失。",
         "length_measured_none": "整个测试集上质量随长度的变化，这套权重还没有测量；单看一段文字说明不了什么。",
         "length_measured_format": "质量随长度变化的报告，格式本页不认识；用 “seqviz evaluate” 可以重写一份。",
         "length_measured_damaged": "质量随长度变化的报告已损坏，无法显示；用 “seqviz evaluate” 可以重写一份。",
         "length_measured_older": "这些曲线是用较早的权重测的，与这里翻译用的权重不同。",
         "length_measured_no_curve": "测试集里没有这样的文字。",
+        "length_sure": "颜色越淡，模型越没有把握；波浪线表示重复。",
+        "card_sure": "模型的把握：{percent}%",
         "length_details": "长度的影响有多大、事先怎么预测、句子从哪里开始出错",
         "length_effect_caption": "一次读入 51–70 词与 26–35 词相比的代价；括号内为 95% 区间",
         "length_effect_model": "模型",
         "length_effect_kept_same": "保住的 BLEU（%），同样的内容",
         "length_effect_kept_natural": "保住的 BLEU（%），自然长度",
         "length_effect_loss": "增加的损失（nat / 词元），同样的内容",
-        "length_prediction": "以下预测写于 {date}，当时还没有翻译过测试集；后面是测得的差：",
+        "length_prediction": "以下预测写于 {date}，当时还没有翻译过测试集。后面是测得的差（前者减后者）：损失以 nat / 词元计，比例以百分点计。",
         "length_prediction_loss_change_above": "{first} 增加的损失比 {second} 多（{curve}）。",
         "length_prediction_loss_change_below": "{first} 增加的损失比 {second} 少（{curve}）。",
         "length_prediction_bleu_ratio_above": "{first} 保住的 BLEU 比例比 {second} 大（{curve}）。",
@@ -405,7 +417,7 @@ WORDS: dict[str, dict[str, str]] = {
         "length_positions_found_axis": "在英语原文中的位置（词）",
         "length_positions_human": "人工译文为 {low}% 到 {high}%。",
         "length_how": "这段文字说明什么，不说明什么",
-        "length_how_text": "这里只有一段文字：它的各个长度都由这台机器上的模型用贪心搜索当场翻译。句子级 BLEU 和句子级 chrF "
+        "length_how_text": "BLEU 看译文有多少词和词组出现在人工译文里，chrF 看有多少字母和字母组合：0 是毫无，100 是全有。这里只有一段文字：它的各个长度都由这台机器上的模型用贪心搜索当场翻译。句子级 BLEU 和句子级 chrF "
         "把译文与本项目撰写的一份法语参考译文相比；单看一段，波动很大，一味重复常用词的译文，参考译文越长，分数有时反而越高。"
         "sacreBLEU {version}，设置 {bleu} 与 {chrf}。",
         # Attention tab
