@@ -555,7 +555,7 @@ def test_details_hold_the_effect_the_prediction_and_where_it_breaks(service):
             words(f"length_verdict_{verdict}", language)
             for verdict in ("holds", "contradicted", "undecided")
         ]
-        assert "1 (\u22124 … 6)" in items[2] and "0.200 (0.150 … 0.250)" in items[0]
+        assert "1.0 (\u22124.0 … 6.0)" in items[2] and "0.200 (0.150 … 0.250)" in items[0]
         loss, found = shown.findall(".//figure")
         assert len(loss.findall(".//polyline")) == len(found.findall(".//polyline")) == 4
         assert "90" in text_of(found.find("figcaption"))

@@ -77,7 +77,7 @@ def _interval(entry: Mapping[str, Any], scale: float, digits: int) -> str:
 
 def _difference(found: Mapping[str, Any]) -> str:
     """A difference of losses in nats, or of shares in points of a hundred."""
-    return _interval(found, 100, 0) if found["measure"] == "bleu_ratio" else _interval(found, 1, 3)
+    return _interval(found, 100, 1) if found["measure"] == "bleu_ratio" else _interval(found, 1, 3)
 
 
 def _effects(report: Mapping[str, Any], language: str) -> str:

@@ -174,7 +174,8 @@ def _english(shown: Shown, index: int) -> str:
         gloss = (
             f'<p class="gloss" lang="zh-CN">{shown.say("translate_gloss", text=stage.chinese)}</p>'
         )
-    count = shown.say("length_english", number=len(stage.english.split()))
+    number = len(stage.english.split())
+    count = shown.say("length_english_one" if number == 1 else "length_english", number=number)
     return (
         f'<div data-stage="{index + 1}"><h2>{count}</h2>'
         f'<p class="english" lang="en" translate="no">{" ".join(runs)}</p>{unseen}{gloss}</div>'
