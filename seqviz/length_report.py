@@ -39,7 +39,8 @@ LEGEND = {
     "n": "texts of a bucket",
     "thin": f"fewer than {THIN} texts",
     "words": "mean English words held at once; words_low and words_high: its 5th and 95th percentile",
-    "parts": "into how many parts a run of sentences was cut, each translated on its own",
+    "parts": "into how many parts a run of whole sentences was cut, each translated on its own; low and high "
+    "are then the mean length of a run's parts, single ones differ (words_low, words_high)",
     "bleu, chrf": "corpus scores, 0 to 100",
     "loss": "teacher forcing, nats a target token, without the end token",
     "found": "share of English content words whose likely translation the output holds, 0 to 1",

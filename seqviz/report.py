@@ -164,12 +164,16 @@ def length_results(report: dict[str, Any]) -> str:
     curves, effects = report["curves"], report["effects"]
     same, natural = effects["same-content"], effects["natural"]
     short, long = same["short"], same["long"]
+    halves = next(
+        b for m in curves["same-content"].values() for b in m["buckets"] if b["parts"] == 2
+    )
     rows = [
         "![BLEU by sentence length for the four models, with intervals](models/report/length.svg)",
         "",
         f"What {long['low']}–{long['high']} words held at once cost against {short['low']}–{short['high']}, "
         "with 95 % intervals. *Same content*: the same text, translated in two halves or whole; *natural*: "
-        "sentences that are that long by themselves.",
+        "sentences that are that long by themselves. Cuts fall between whole sentences, so the halves have "
+        f"{halves['words_low']} to {halves['words_high']} words (5th to 95th percentile), {halves['words']:.0f} in the mean.",
         "",
         "| model | BLEU in halves → whole | BLEU kept, same content | BLEU kept, natural | loss added, same content |",
         "| --- | --- | --- | --- | --- |",

@@ -285,7 +285,7 @@ def test_both_curves_stand_on_one_scale():
     assert [15.5, 31.0, 62.0] in drawn
     texts = texts_of(svg_of(figure))
     assert "Same text, in larger and larger parts" in texts
-    assert "English words held at once" in texts
+    assert "English words held at once (mean of a run)" in texts
     assert "length of training sentences" in texts
     # A heading lies over its own panel.
     renderer = FigureCanvasAgg(figure).get_renderer()

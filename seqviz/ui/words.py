@@ -146,7 +146,8 @@ WORDS: dict[str, dict[str, str]] = {
         "length_told_natural": "Measured on {total} held-out sentences ({name}), grouped by their number of English words, "
         "{fewest} to {most} sentences a point.",
         "length_told_same_content": "Measured on {most} runs of held-out sentences of 51 to 70 words each ({name}), translated in "
-        "four parts, in two, or at once: every point scores the same text, only the length held at once differs.",
+        "four parts, in two, or at once: every point scores the same text, only the length held at once differs. Cuts fall "
+        "between whole sentences; a point stands at the mean length of the parts.",
         "length_told_interval": "Bands are 95 % intervals from {resamples} resamples; they cover the choice of sentences, not the "
         "chance in training; points of fewer than 50 sentences are grey.",
         "length_told_bleu": "From 26–35 to 51–70 words, {a} goes from {a_short} to {a_long} BLEU and keeps {a_value} % of it ({a_low} to "
@@ -386,7 +387,7 @@ WORDS: dict[str, dict[str, str]] = {
         "length_training": "训练句的长度分布",
         "length_told_natural": "在 {total} 个没见过的句子上测得（{name}），按英语词数分组，每点 {fewest} 到 {most} 句。",
         "length_told_same_content": "在 {most} 段没见过的连续文字上测得（{name}），每段 51 到 70 词，分四份、分两份或一次译完："
-        "每一点评的都是同样的文字，只有一次要记住的长度不同。",
+        "每一点评的都是同样的文字，只有一次要记住的长度不同。只在整句之间切分；点的位置是各份的平均长度。",
         "length_told_interval": "色带是 {resamples} 次重采样得到的 95% 区间，只反映测试句的偶然，不反映训练的偶然；不足 50 句的点画成灰色。",
         "length_told_bleu": "从 26–35 词到 51–70 词，{a} 的 BLEU 从 {a_short} 变为 {a_long}，保住 {a_value}%（{a_low} 到 {a_high}）；"
         "{b} 从 {b_short} 变为 {b_long}，保住 {b_value}%（{b_low} 到 {b_high}）。",
