@@ -406,8 +406,6 @@ def length_curve(
     Raises:
         ValueError: an unknown metric or language, no such curve, or nothing in it to draw.
     """
-    if metric not in METRICS:
-        raise ValueError(f"expected metric to be one of {', '.join(METRICS)}, got {metric!r}")
     figure = _Figure(8, 4.8, language)
     axes = figure.add_axes((0.085, 0.2, 0.895, 0.66))
     thin = _draw_curve(figure, axes, report, curve, metric)
@@ -427,8 +425,6 @@ def length_curves(
     report: Mapping[str, Any], *, metric: str = "bleu", language: str = "en"
 ) -> Figure:
     """Both curves of a report side by side on one scale; arguments and errors as `length_curve`."""
-    if metric not in METRICS:
-        raise ValueError(f"expected metric to be one of {', '.join(METRICS)}, got {metric!r}")
     figure = _Figure(11.5, 4.8, language)
     left = figure.add_axes((0.055, 0.2, 0.575, 0.66))
     right = figure.add_axes((0.7, 0.2, 0.29, 0.66))
@@ -459,8 +455,10 @@ def _draw_curve(
     """Draw a curve of the report into axes; returns whether a bucket is thin.
 
     Raises:
-        ValueError: no such curve, or nothing in it to draw.
+        ValueError: an unknown metric, no such curve, or nothing in it to draw.
     """
+    if metric not in METRICS:
+        raise ValueError(f"expected metric to be one of {', '.join(METRICS)}, got {metric!r}")
     curves = report.get("curves", {}) if isinstance(report, Mapping) else {}
     if not curves:
         raise ValueError(

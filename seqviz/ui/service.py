@@ -81,6 +81,9 @@ class Service:
         self._cache = _Cache(1024)
         self._attention_cache = _Cache(24)
         self._training: dict[str, dict[str, Any]] = {}
+        self._reports: dict[
+            str, tuple[tuple[int, int], Any]
+        ] = {}  # read again when the file changes
         self._scored = _Cache(1024)
         self._lexicon: Lexicon | None = None
         self._lexicon_read = threading.Event()
@@ -303,10 +306,15 @@ class Service:
 
     def report(self, name: str) -> dict[str, Any] | None:
         """A report of ``models/report``, such as "length"; None where it is not there."""
+        file = self.folder / "report" / f"{name}.json"
         try:
-            return json.loads((self.folder / "report" / f"{name}.json").read_text(encoding="utf-8"))
+            found = file.stat()
+            state = (found.st_mtime_ns, found.st_size)
+            if self._reports.get(name, (None, None))[0] != state:
+                self._reports[name] = (state, json.loads(file.read_text(encoding="utf-8")))
         except FileNotFoundError:
             return None
+        return self._reports[name][1]
 
     def examples(self) -> list[dict[str, Any]]:
         """Example sentences: ``id, english, french, chinese``."""
