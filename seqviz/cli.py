@@ -239,6 +239,85 @@ def _finish_model(
     write_text(folder / "README.md", card(report, about))
 
 
+@app.command(no_args_is_help=True)
+def trials(
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="recipe: learning rates and optimisers of every model; mechanism: seeds and contexts "
+            "of the LSTM."
+        ),
+    ],
+    data: Data,
+    dev: Annotated[Path, typer.Option(help="Corpus file for the loss that decides.")],
+    out: Annotated[Path, typer.Option(help="Report (JSON), written when all trials are done.")],
+    tokens: Annotated[int, typer.Option(min=1, help="Target tokens of each trial.")] = 600_000,
+    work: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the state of trials [default: the user's cache]."),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this model's trials, in this process. May be given several times."),
+    ] = None,
+    tokenizer: Annotated[Path, typer.Option(help="Folder of the shared tokenizer.")] = Path(
+        "models/tokenizer"
+    ),
+    warmup_tokens: Annotated[int, typer.Option(min=0, help="Target tokens of warm-up.")] = 150_000,
+    threads: Annotated[
+        int, typer.Option(min=0, help="CPU threads; 0 leaves PyTorch's choice.")
+    ] = 0,
+) -> None:
+    """Train many small models at one equal budget, and compare their development losses.
+
+    Stopped at any time, the same command goes on. Several processes may share --work, each with other
+    models; the last one then writes the report, without --model.
+
+    Example: seqviz trials recipe --data train.tsv.xz --dev dev.tsv.xz --out models/report/recipe.json
+    """
+    import torch
+
+    from seqviz import corpus, training
+    from seqviz import tokenizer as tokenizers
+    from seqviz import trials as short
+    from seqviz.report import write_json
+
+    plans = {"recipe": short.recipe_trials, "mechanism": short.mechanism_trials}
+    if what not in plans:
+        raise UsageError(f"expected recipe or mechanism, got {what!r}")
+    if threads:
+        torch.set_num_threads(threads)
+    plan = plans[what](training.Recipe(warmup_tokens=warmup_tokens))
+    known = list(dict.fromkeys(trial.model for trial in plan))
+    for name in model or []:
+        if name not in known:
+            raise UsageError(f"expected a model of {', '.join(known)}, got {name!r}")
+    folder = work or _default_runs() / "trials"
+    shared = tokenizers.load(tokenizer)
+    sources = [
+        corpus.Source(corpus.encode_corpus(path, shared, folder / "encoded"), repeat)
+        for path, repeat in map(_split_repeat, data)
+    ]
+    encoded = corpus.encode_corpus(dev, shared, folder / "encoded")
+    pairs = short.dev_pairs(dev)
+    results: dict[str, dict[str, Any]] = {}
+    for trial in plan:
+        if model and trial.model not in model:
+            continue
+        typer.echo(f"{trial.model}, {trial.name}", err=True)
+        result = short.run(trial, sources, shared, encoded, pairs, folder, tokens)
+        if result is None:
+            raise typer.Exit(130)
+        results.setdefault(trial.model, {})[trial.name] = result
+    if model:
+        typer.echo(
+            f"trials of {', '.join(model)} are done; without --model the report is written",
+            err=True,
+        )
+        return
+    write_json(out, short.report(what, results, tokens, sources, encoded, len(pairs)))
+
+
 @app.command()
 def translate(
     text: Annotated[

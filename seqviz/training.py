@@ -50,6 +50,10 @@ class TrainingError(RuntimeError):
     """A run cannot start or go on; the message says what was expected, what came and what to do."""
 
 
+class DivergedError(TrainingError):
+    """A loss or a gradient is no longer finite."""
+
+
 @dataclass(frozen=True)
 class Recipe:
     """How a model is trained; the same for all models but for the learning rates.
@@ -539,7 +543,7 @@ def train(
             norm = accelerator.clip_grad_norm_(model.parameters(), recipe.clip_norm)
             loss = accelerator.reduce(loss_sum, "sum").item() / batch.num_target_tokens
             if not math.isfinite(loss) or not math.isfinite(float(norm)):
-                raise TrainingError(
+                raise DivergedError(
                     f"expected a finite loss, got {loss} (gradient norm {float(norm)}) at step "
                     f"{position.step}; the last whole state is kept, try a lower learning rate"
                 )

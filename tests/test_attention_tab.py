@@ -23,7 +23,7 @@ from seqviz.ui import attention, look
 from seqviz.ui.attention import FIXED, Choice
 from seqviz.ui.growth import MAX_CHARACTERS
 from seqviz.ui.service import MODELS, Service
-from seqviz.ui.words import words
+from seqviz.words import words
 
 SENTENCE = "The teacher painted the green boat and the teacher."
 ODD = "<script>alert(1)</script> ${7*7} $x_$ 我们 שלום 🙂 the the"

@@ -14,7 +14,7 @@ import pytest
 from browsing import REPOSITORY, WAIT, serve
 
 from seqviz.ui.service import MODELS, Service
-from seqviz.ui.words import WORDS
+from seqviz.words import WORDS
 
 pytestmark = pytest.mark.browser
 

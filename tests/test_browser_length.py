@@ -13,7 +13,7 @@ from browsing import WAIT, Visit, serve
 from length_reports import length_report, passages_report
 
 from seqviz.ui.service import MODELS, Service
-from seqviz.ui.words import WORDS, words
+from seqviz.words import WORDS, words
 
 pytestmark = pytest.mark.browser
 

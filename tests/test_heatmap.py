@@ -16,9 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from seqviz import styles
+from seqviz import heatmap, styles
 from seqviz.attention_map import AttentionMap
-from seqviz.ui import heatmap
 
 ODD_WORDS = (
     "<script>alert(1)</script>",

@@ -15,12 +15,12 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 
 LAYERS = [
-    {"version", "styles", "scores", "shipped"},
-    {"tokenizer", "corpus", "attention_map"},
+    {"version", "styles", "scores", "shipped", "words"},
+    {"tokenizer", "corpus", "attention_map", "heatmap"},
     {"architectures"},
     {"search"},
     {"translation", "training"},
-    {"attribution", "coverage", "evaluation", "length_report", "plotting", "report"},
+    {"attribution", "coverage", "evaluation", "length_report", "plotting", "report", "trials"},
     {"lab"},
     {"ui"},
     {"cli", "__main__"},

@@ -24,7 +24,7 @@ from seqviz.translation import Note, Translation, Translator
 from seqviz.ui import cards, growth, look, translate
 from seqviz.ui import service as services
 from seqviz.ui.service import MODELS, Service
-from seqviz.ui.words import LANGUAGES, WORDS, words
+from seqviz.words import LANGUAGES, WORDS, words
 
 # Names and units that stay as they are in Chinese.
 NAMES = """

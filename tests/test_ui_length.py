@@ -23,7 +23,7 @@ from seqviz.translation import Translator
 from seqviz.ui import curves, growth, length, measured, stages, translate
 from seqviz.ui.growth import MAX_STAGES, OWN, GrowthError
 from seqviz.ui.service import MODELS, Scored, Service
-from seqviz.ui.words import words
+from seqviz.words import words
 
 THREE = "The boat is green. My neighbour painted it today. Nobody likes the bridge!"
 

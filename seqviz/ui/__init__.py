@@ -18,7 +18,7 @@ other input. The function makes components, subscribes its own events, and retur
 
 **Rules.** Every event that runs a model takes ``**MODEL_EVENT`` (`seqviz.ui.tab`: shared queue), and is
 ``api_visibility="private"`` unless it is a documented endpoint made with ``gr.api``. Texts come from
-`seqviz.ui.words`, theme, CSS and script from `seqviz.ui.look` (``page.css``, ``page.js``, ``length.js``), what a model
+`seqviz.words`, theme, CSS and script from `seqviz.ui.look` (``page.css``, ``page.js``, ``length.js``), what a model
 looks like from `seqviz.styles`. A colour in markup is ``var(--lstm)``, never a number, so
 that dark mode works. Every string from a person or a model passes `html.escape`; markup is the *value*
 of ``gr.HTML``, never its template. PyTorch is not imported by any module here at the top: what needs it
@@ -43,7 +43,7 @@ import gradio as gr
 from seqviz.ui import attention, cards, length, look, translate
 from seqviz.ui.service import MODELS, Service
 from seqviz.ui.tab import QUICK_EVENT
-from seqviz.ui.words import LANGUAGES, words
+from seqviz.words import LANGUAGES, words
 
 __all__ = ["Service", "build", "launch"]
 

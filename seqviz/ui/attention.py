@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
+from seqviz import heatmap
 from seqviz.attention_map import KINDS, AttentionMap
-from seqviz.ui import cards, heatmap
+from seqviz.ui import cards
 from seqviz.ui.service import MAX_BEAMS, MODELS, Service
 from seqviz.ui.tab import MODEL_EVENT, Tab
 from seqviz.ui.translate import is_chinese, too_long
-from seqviz.ui.words import words
+from seqviz.words import words
 
 if TYPE_CHECKING:
     import numpy as np

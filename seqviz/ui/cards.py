@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from seqviz.styles import MODEL_STYLES
-from seqviz.ui.words import words
+from seqviz.words import words
 
 if TYPE_CHECKING:
     from seqviz.translation import Note, Translation

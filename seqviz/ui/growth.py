@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
-from seqviz.ui.words import words
+from seqviz.words import words
 
 OWN = "own"
 """Stands for the visitor's own text where the id of a passage is expected."""
@@ -43,7 +43,7 @@ class Growth:
     Attributes:
         id: of the passage, or `OWN`.
         stages: at least one.
-        notes: what a visitor should know, as keys of `seqviz.ui.words` with their values.
+        notes: what a visitor should know, as keys of `seqviz.words` with their values.
     """
 
     id: str

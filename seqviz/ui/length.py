@@ -19,7 +19,7 @@ from seqviz.ui.service import BLEU_SETTINGS, CHRF_SETTINGS, MODELS, Service
 from seqviz.ui.stages import Shown
 from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, Tab
 from seqviz.ui.translate import is_chinese
-from seqviz.ui.words import LANGUAGES, words
+from seqviz.words import LANGUAGES, words
 
 FIRST_STAGE = 4
 METRICS = ("bleu", "chrf")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import gradio as gr
 
+from seqviz import heatmap
 from seqviz.styles import MODEL_STYLES
-from seqviz.ui import heatmap
-from seqviz.ui.words import LANGUAGES, words
+from seqviz.words import LANGUAGES, words
 
 _HERE = Path(__file__).parent
 _COLOURS = " ".join(f"--{name}: {style.color};" for name, style in MODEL_STYLES.items())
@@ -21,7 +21,7 @@ HEAD = f"<script>{_SCRIPT}</script>{heatmap.HEAD}"
 
 
 def language_script() -> str:
-    """Script for a change of language; titles come from `seqviz.ui.words`."""
+    """Script for a change of language; titles come from `seqviz.words`."""
     titles = json.dumps({language: words("page_title", language) for language in LANGUAGES})
     return f"(chosen) => window.seqviz.language(chosen, {titles}[chosen])"
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from seqviz.ui import curves
 from seqviz.ui.service import MODELS, Service
-from seqviz.ui.words import words
+from seqviz.words import words
 
 CURVES = ("natural", "same-content")
 METRICS = ("bleu", "chrf")

@@ -12,7 +12,7 @@ from itertools import groupby
 from seqviz.ui import cards, curves, measured
 from seqviz.ui.growth import OWN, Growth, new_words
 from seqviz.ui.service import MODELS, Scored, Service
-from seqviz.ui.words import words
+from seqviz.words import words
 
 METRICS = ("bleu", "chrf")
 

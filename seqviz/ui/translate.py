@@ -13,7 +13,7 @@ from seqviz.ui import cards, growth
 from seqviz.ui.growth import MAX_CHARACTERS, paragraphs
 from seqviz.ui.service import MAX_BEAMS, MODELS, Service
 from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, Tab
-from seqviz.ui.words import words
+from seqviz.words import words
 
 _EXAMPLE_JS = """
 element.addEventListener('click', event => {

@@ -29,7 +29,7 @@ from seqviz.styles import (
     style_of,
     visible,
 )
-from seqviz.ui.words import words
+from seqviz.words import words
 
 _HERE = Path(__file__).parent
 # Both readings, as HTML and as XML, must leave the script and the style alone.

@@ -1,0 +1,214 @@
+"""Short training runs at one small equal budget: which recipe, and how much a seed changes.
+
+A trial trains a model from scratch and measures its loss on the development corpus, by length of the
+English side. `recipes` are the candidates for the learning rates and the optimiser of the matrices, the
+same ones for every model; `mechanism` are further seeds and the ablation of the context.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seqviz import corpus, training
+from seqviz.architectures import MODEL_NAMES
+from seqviz.version import hardware, versions
+
+RECIPES = {
+    "AdamW 0.0005": (5e-4, 0.0),
+    "AdamW 0.001": (1e-3, 0.0),
+    "AdamW 0.002": (2e-3, 0.0),
+    "Muon 0.006": (1e-3, 0.006),
+    "Muon 0.012": (1e-3, 0.012),
+    "Muon 0.024": (1e-3, 0.024),
+}
+"""Candidates: learning rate of AdamW and of Muon for the matrices (0: AdamW for them, too)."""
+
+MECHANISM = (
+    ("lstm", 1),
+    ("lstm", 2),
+    ("lstm-mean", 1),
+    ("lstm-mean", 2),
+    ("lstm-attention", 1),
+    ("lstm-attention", 2),
+)
+"""The context of one and the same LSTM (a fixed vector, the plain mean, attention), by two seeds."""
+
+DEV_PAIRS = 3_000
+BUCKETS = ((1, 10), (11, 20), (21, 30), (31, 40), (41, 100))
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One short run: a model, what the trial is called beside others of it, and the recipe."""
+
+    model: str
+    name: str
+    recipe: training.Recipe
+
+    @property
+    def folder(self) -> str:
+        return f"{self.model}-{self.name}".replace(" ", "-").replace(".", "_")
+
+
+def recipe_trials(recipe: training.Recipe, models: Sequence[str] = MODEL_NAMES) -> list[Trial]:
+    """Every candidate for every model."""
+    return [
+        Trial(
+            model,
+            name,
+            replace(recipe, learning_rate=rate, matrix_learning_rate=matrix_rate),
+        )
+        for model in models
+        for name, (rate, matrix_rate) in RECIPES.items()
+    ]
+
+
+def mechanism_trials(
+    recipe: training.Recipe, models: Sequence[str] = ("lstm", "lstm-mean", "lstm-attention")
+) -> list[Trial]:
+    """Seeds of the LSTM with each context."""
+    return [
+        Trial(model, f"seed {seed}", replace(recipe, seed=seed))
+        for model, seed in MECHANISM
+        if model in models
+    ]
+
+
+def dev_pairs(path: str | os.PathLike[str], count: int = DEV_PAIRS) -> list[corpus.Pair]:
+    """`count` pairs of a development corpus, at even distances, of 1 to 100 English words."""
+    pairs = [
+        p for p in corpus.read_pairs(path) if 0 < len(p.source.split()) <= corpus.MAX_SOURCE_WORDS
+    ]
+    chosen = np.unique(np.linspace(0, len(pairs) - 1, min(count, len(pairs))).astype(int))
+    return [pairs[int(i)] for i in chosen]
+
+
+def run(
+    trial: Trial,
+    sources: Sequence[corpus.Source],
+    tokenizer: Any,
+    dev: corpus.EncodedCorpus,
+    pairs: Sequence[corpus.Pair],
+    folder: Path,
+    tokens: int,
+) -> dict[str, Any] | None:
+    """Train one trial, or go on with it, and measure it; what is finished is read back.
+
+    Args:
+        pairs: development pairs on which the loss is measured.
+        folder: of all trials; each has a folder of its own in it.
+    Returns:
+        what the report says of the trial, or None if a signal stopped it (its state is saved).
+    """
+    mine = folder / trial.folder
+    done = mine / "result.json"
+    settings = {"tokens": tokens, "recipe": asdict(trial.recipe), "pairs": len(pairs)}
+    if done.is_file():
+        found = json.loads(done.read_text(encoding="utf-8"))
+        if found["settings"] == settings:
+            return found["result"]
+    try:
+        result = training.train(
+            trial.model,
+            sources,
+            tokenizer,
+            mine / "run",
+            mine / "model",
+            recipe=trial.recipe,
+            tokens=tokens,
+            dev=dev,
+            dev_every_tokens=max(1, tokens // 4),
+        )
+    except training.DivergedError as error:
+        return _keep(done, settings, {"diverged": str(error)})
+    if result.report is None:
+        return None
+    measured = {
+        "target_tokens": result.report["target_tokens"],
+        "seconds": result.report["seconds"],
+        "learning_rate": trial.recipe.learning_rate,
+        "matrix_learning_rate": trial.recipe.matrix_learning_rate,
+        "seed": trial.recipe.seed,
+        "num_parameters": result.report["num_parameters"],
+        **losses_by_length(mine / "model", pairs),
+        "train_curve": result.report["losses"]["train"],
+    }
+    return _keep(done, settings, measured)
+
+
+def _keep(path: Path, settings: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
+    aside = path.with_suffix(".partial")
+    aside.write_text(json.dumps({"settings": settings, "result": result}), encoding="utf-8")
+    os.replace(aside, path)
+    return result
+
+
+def losses_by_length(folder: Path, pairs: Sequence[corpus.Pair]) -> dict[str, Any]:
+    """Teacher-forced loss of a trained model, nats a target token, overall and by English words.
+
+    Returns:
+        ``dev_loss`` and ``by_length``, a list of ``{low, high, n, loss}``.
+    """
+    from seqviz.translation import load
+
+    losses = load(folder).losses([(p.source, p.target) for p in pairs])
+    sums, counts = np.array([x.sum() for x in losses]), np.array([len(x) for x in losses])
+    words = np.array([len(p.source.split()) for p in pairs])
+    by_length = []
+    for low, high in BUCKETS:
+        inside = (words >= low) & (words <= high)
+        if inside.any():
+            by_length.append(
+                {
+                    "low": low,
+                    "high": high,
+                    "n": int(inside.sum()),
+                    "loss": round(float(sums[inside].sum() / counts[inside].sum()), 4),
+                }
+            )
+    return {"dev_loss": round(float(sums.sum() / counts.sum()), 4), "by_length": by_length}
+
+
+def choice(results: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """The candidate of lowest development loss, for each model."""
+    return {
+        model: min(trials, key=lambda name: trials[name].get("dev_loss", math.inf))
+        for model, trials in results.items()
+    }
+
+
+def report(
+    what: str,
+    results: dict[str, dict[str, Any]],
+    tokens: int,
+    sources: Sequence[corpus.Source],
+    dev: corpus.EncodedCorpus,
+    pairs: int,
+) -> dict[str, Any]:
+    """The report of all trials of `what`, "recipe" or "mechanism"."""
+    found: dict[str, Any] = {
+        "schema": 1,
+        "command": f"seqviz trials {what} --tokens {tokens}",
+        "data": [{**s.corpus.information, "repeat": s.repeat} for s in sources],
+        "dev_data": {
+            **{key: dev.information[key] for key in ("name", "sha256")},
+            "pairs": pairs,
+        },
+        "versions": versions(),
+        "hardware": hardware(),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "tokens": tokens,
+        "trials": results,
+    }
+    if what == "recipe":
+        found["lowest"] = choice(results)
+    return found
