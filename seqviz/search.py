@@ -36,9 +36,17 @@ class Hypothesis:
         return sum(self.log_probs) / max(1, len(self.ids)) ** length_penalty
 
 
-def _log_probs(logits: Tensor, forbidden: Tensor) -> Tensor:
-    """Log-softmax over the whole vocabulary; then the forbidden tokens cannot be chosen."""
-    return logits.float().log_softmax(dim=-1).index_fill(-1, forbidden, float("-inf"))
+def _log_probs(logits: Tensor, forbidden: Tensor, forced: Sequence[int] = ()) -> Tensor:
+    """Log-softmax over the whole vocabulary; then the forbidden tokens cannot be chosen.
+
+    Where a token is `forced`, no other can be chosen; its value stays the model's own.
+    """
+    log_probs = logits.float().log_softmax(dim=-1).index_fill(-1, forbidden, float("-inf"))
+    if not forced:
+        return log_probs
+    only = torch.full_like(log_probs, float("-inf"))
+    only[:, forced[0]] = log_probs[:, forced[0]]
+    return only
 
 
 @torch.inference_mode()
@@ -51,6 +59,7 @@ def greedy(
     start_token_id: int,
     eos_token_id: int,
     forbidden_token_ids: Sequence[int],
+    prefix: Sequence[int] = (),
 ) -> list[Hypothesis]:
     """Take the most probable token at every step.
 
@@ -59,6 +68,8 @@ def greedy(
         input_ids, attention_mask: sources, (B, S), padding at the end.
         limits: most target tokens of each sentence, (B,).
         forbidden_token_ids: never chosen (unknown, padding).
+        prefix: tokens that every output begins with: no more than the limits, none of them forbidden,
+            the end token at most as the last one. They count like chosen ones.
     """
     device = input_ids.device
     state = stepper.start(input_ids, attention_mask, max(limits))
@@ -67,8 +78,11 @@ def greedy(
     alive = list(range(len(limits)))
     ids: list[list[int]] = [[] for _ in limits]
     log_probs: list[list[float]] = [[] for _ in limits]
+    step = 0
     while alive:
-        best, tokens = _log_probs(stepper.step(tokens, state), forbidden).max(dim=-1)
+        logits = stepper.step(tokens, state)
+        best, tokens = _log_probs(logits, forbidden, prefix[step : step + 1]).max(dim=-1)
+        step += 1
         chosen = zip(alive, tokens.tolist(), best.tolist(), strict=True)
         rows = []
         for row, (sentence, token, value) in enumerate(chosen):
@@ -99,6 +113,7 @@ def beam_search(
     start_token_id: int,
     eos_token_id: int,
     forbidden_token_ids: Sequence[int],
+    prefix: Sequence[int] = (),
     length_penalty: float = 1.0,
 ) -> list[Hypothesis]:
     """Keep the `num_beams` most probable beginnings; return the best ended one.
@@ -130,8 +145,9 @@ def beam_search(
 
     step = 0
     while alive:
+        logits = stepper.step(tokens, state)
+        log_probs = _log_probs(logits, forbidden, prefix[step : step + 1])  # (B K, V)
         step += 1
-        log_probs = _log_probs(stepper.step(tokens, state), forbidden)  # (B K, V)
         vocabulary = log_probs.shape[-1]
         total = scores.unsqueeze(-1) + log_probs.view(len(alive), num_beams, vocabulary)
         # Of 2 K candidates at most K end, so K beginnings always remain.

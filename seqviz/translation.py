@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import os
 import re
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 
@@ -45,12 +47,26 @@ class Note(NamedTuple):
     """Something a reader should know about a translation.
 
     `kind` is one of "empty", "surrogate", "unknown", "split", "truncated", "limit", "repetition",
-    "language"; `message` says it in English, `values` holds the pieces of it for other languages.
+    "language", "forced"; `message` says it in English, `values` holds the pieces of it for other
+    languages.
     """
 
     kind: str
     message: str
     values: tuple[Any, ...] = ()
+
+
+class Candidate(NamedTuple):
+    """A piece that the model could have written next.
+
+    `token` is the piece as the tokenizer spells it, also that of the end token; `probability` goes from
+    0 to 1, over the whole vocabulary; `log_prob` is its natural logarithm.
+    """
+
+    token_id: int
+    token: str
+    probability: float
+    log_prob: float
 
 
 @dataclass(frozen=True)
@@ -143,6 +159,18 @@ class Translation:
             target_labels=target[2],
             hidden_mass=np.zeros(weights.shape[:3]),
         )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: both texts, and the map of cross-attention where there is one."""
+        from seqviz import heatmap
+
+        texts = (
+            f'<p><b>{escape(self.model)}</b> <span lang="en">{escape(self.source)}</span> → '
+            f'<span lang="fr">{escape(self.text)}</span></p>'
+        )
+        if "cross" not in self.attentions or not self.target_words or not self.source_words:
+            return texts
+        return texts + heatmap.notebook(heatmap.render(self.attention("cross").words()))
 
     def to_dict(self) -> dict[str, Any]:
         """What `seqviz translate --json` prints: all but attention, in plain types."""
@@ -315,12 +343,7 @@ class Translator:
             TypeError: something that is not text.
             ValueError: a number of beams out of range.
         """
-        if (
-            not isinstance(num_beams, int)
-            or isinstance(num_beams, bool)
-            or not 1 <= num_beams <= 32
-        ):
-            raise ValueError(f"expected num_beams from 1 to 32, got {num_beams!r}")
+        _check_beams(num_beams)
         single = isinstance(text, str)
         texts = [text] if single else list(text)
         for item in texts:
@@ -332,6 +355,148 @@ class Translator:
         outputs = iter(self._translate_units(units, num_beams, keep))
         results = [self._assemble(plan, [next(outputs) for _ in plan.units]) for plan in plans]
         return results[0] if single else results
+
+    def translate_from(
+        self,
+        text: str | Translation,
+        prefix_ids: Sequence[int],
+        num_beams: int = 1,
+        *,
+        attention: bool | None = None,
+    ) -> Translation:
+        """Translate with a given beginning: search goes on from `prefix_ids`.
+
+        The log-probabilities of the given tokens are the model's own. A beginning that closes with the end
+        token is the whole translation. Greedy search from a beginning of its own output gives that output.
+        A note of the kind "forced" says how many pieces were given; none given is `translate`.
+
+        Args:
+            text: English text that is read at once, or a translation of it (only its source is used).
+            prefix_ids: vocabulary ids of the first target tokens, such as ``translation.target_ids[:3]``.
+            num_beams: 1 for greedy search.
+            attention: keep attention weights; None keeps them.
+        Raises:
+            TypeError: something that is not text, ids that are not whole numbers.
+            ValueError: a number of beams out of range, a text that is read in several parts or empty, ids
+                that no output can begin with.
+        """
+        _check_beams(num_beams)
+        plan = self._plan_of(text)
+        try:
+            prefix = tuple(map(operator.index, prefix_ids))
+        except TypeError as error:
+            raise TypeError(f"expected prefix_ids as whole numbers: {error}") from None
+        if len(plan.units) > 1:
+            raise ValueError(
+                f"expected a text that is read at once, got one of {len(plan.units)} parts; give one "
+                "part, such as translate(text).parts[0]"
+            )
+        if not prefix:
+            return self.translate(plan.text, num_beams, attention=attention)
+        if not plan.units:
+            raise ValueError(
+                "expected a text to translate, got an empty one; give a text, or no prefix_ids"
+            )
+        (unit,) = plan.units
+        self._check_prefix(prefix, output_limit(len(unit.ids)))
+        keep = attention is None or attention
+        translation = self._assemble(plan, self._translate_batch([unit], num_beams, keep, prefix))
+        pieces = "piece was" if len(prefix) == 1 else "pieces were"
+        note = Note("forced", f"the first {len(prefix)} {pieces} given", (len(prefix),))
+        return replace(translation, notes=(note, *translation.notes))
+
+    @torch.inference_mode()
+    def candidates(
+        self, translation: Translation, count: int = 5
+    ) -> tuple[tuple[Candidate, ...], ...]:
+        """What the model would most probably have written at each step of a translation.
+
+        One teacher-forced pass: each step sees the source and exactly the target tokens before it. As in
+        search, unknown and padding tokens are left out, with their share of the probability.
+
+        Args:
+            translation: of any search, also one that was made by another model.
+            count: how many at each step, as far as the vocabulary goes.
+        Returns:
+            for each of ``translation.target_ids`` the most probable tokens in its place, the best first.
+            The token that was taken need not be among them.
+        Raises:
+            ValueError: a count below 1, or a translation whose tokens are not those of its source.
+        """
+        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+            raise ValueError(f"expected count to be a whole number from 1, got {count!r}")
+        if translation.parts:
+            each = [self.candidates(part, count) for part in translation.parts]
+            return tuple(step for steps in each for step in steps)
+        if not translation.target_ids:
+            return ()
+        eos = self.tokenizer.eos_token
+        units = self._plan_of(translation).units
+        if len(units) != 1 or (*units[0].pieces, eos) != translation.source_tokens:
+            raise ValueError(
+                "expected a translation whose source_tokens are those of its source, got "
+                f"{len(translation.source_tokens)} tokens and a text of "
+                f"{sum(len(unit.ids) + 1 for unit in units)}; use what translate returned, unchanged"
+            )
+        input_ids, mask = self._pad([(*units[0].ids, self.tokenizer.eos_token_id)])
+        start = self.model.config.decoder_start_token_id
+        logits = self.model(
+            input_ids=input_ids,
+            attention_mask=mask,
+            decoder_input_ids=torch.tensor(
+                [[start, *translation.target_ids[:-1]]], device=self.device
+            ),
+            use_cache=False,
+        ).logits[0]  # (T, V)
+        log_probs = logits.float().log_softmax(dim=-1)
+        forbidden = [self.tokenizer.unk_token_id, self.tokenizer.pad_token_id]
+        log_probs[:, forbidden] = float("-inf")
+        best, ids = log_probs.topk(min(count, log_probs.shape[1] - len(forbidden)), dim=-1)
+        return tuple(
+            tuple(
+                Candidate(id_, token, math.exp(value), value)
+                for id_, token, value in zip(
+                    row, self.tokenizer.convert_ids_to_tokens(row), values, strict=True
+                )
+            )
+            for row, values in zip(ids.tolist(), best.tolist(), strict=True)
+        )
+
+    def _plan_of(self, text: str | Translation) -> _Plan:
+        if isinstance(text, Translation):
+            text = text.source
+        if not isinstance(text, str):
+            raise TypeError(f"expected text or a translation, got {type(text).__name__}")
+        return _plan(self.tokenizer, text)
+
+    def _check_prefix(self, prefix: tuple[int, ...], limit: int) -> None:
+        """An output can begin with these ids, and has at most `limit` tokens."""
+        size, end = len(self.tokenizer), self.tokenizer.eos_token_id
+        forbidden = {
+            self.tokenizer.unk_token_id: self.tokenizer.unk_token,
+            self.tokenizer.pad_token_id: self.tokenizer.pad_token,
+        }
+        for place, id_ in enumerate(prefix):
+            if not 0 <= id_ < size:
+                raise ValueError(
+                    f"expected prefix_ids from 0 to {size - 1}, got {id_} at place {place}; take them "
+                    "from target_ids or candidates"
+                )
+            if id_ in forbidden:
+                raise ValueError(
+                    f"expected prefix_ids that the models write, got {id_} ({forbidden[id_]}) at place "
+                    f"{place}; leave it out"
+                )
+            if id_ == end and place < len(prefix) - 1:
+                raise ValueError(
+                    f"expected the end token {end} only as the last of prefix_ids, got it at place "
+                    f"{place} of {len(prefix)}; cut what comes after it"
+                )
+        if len(prefix) > limit:
+            raise ValueError(
+                f"expected at most {limit} prefix_ids for this source, the limit of its output, got "
+                f"{len(prefix)}; give fewer"
+            )
 
     def _translate_units(
         self, units: list[_Unit], num_beams: int, attention: bool
@@ -353,7 +518,11 @@ class Translator:
 
     @torch.inference_mode()
     def _translate_batch(
-        self, units: list[_Unit], num_beams: int, attention: bool
+        self,
+        units: list[_Unit],
+        num_beams: int,
+        attention: bool,
+        prefix: tuple[int, ...] = (),
     ) -> list[Translation]:
         started = time.perf_counter()
         input_ids, mask = self._pad([(*unit.ids, self.tokenizer.eos_token_id) for unit in units])
@@ -362,6 +531,7 @@ class Translator:
             "start_token_id": self.model.config.decoder_start_token_id,
             "eos_token_id": self.tokenizer.eos_token_id,
             "forbidden_token_ids": (self.tokenizer.unk_token_id, self.tokenizer.pad_token_id),
+            "prefix": prefix,
         }
         if num_beams == 1:
             found = search.greedy(self._stepper, input_ids, mask, limits, **settings)
@@ -460,6 +630,37 @@ class Translator:
         }
 
     @torch.inference_mode()
+    def vector(self, translation: Translation) -> np.ndarray:
+        """The one vector that the encoder of a model without attention made of the source.
+
+        Args:
+            translation: by this model, of a text in one part.
+        Returns:
+            its numbers, each from -1 to 1, (D,).
+        Raises:
+            ValueError: a model whose decoder has more than one vector, or an empty source.
+        """
+        if not self.has_one_vector:
+            raise ValueError(
+                f"expected a model whose decoder sees one fixed vector, got {self.name}; "
+                "use translation.attention()"
+            )
+        if not translation.source_tokens:
+            raise ValueError(
+                "expected a translation of a text in one part, got one without source tokens; "
+                "use one of .parts, or a text that is not empty"
+            )
+        ids = self.tokenizer.convert_tokens_to_ids(list(translation.source_tokens))
+        input_ids, mask = self._pad([ids])
+        encoded = self.model.model.encoder(input_ids=input_ids, attention_mask=mask)
+        return encoded.vector[0].float().cpu().numpy()
+
+    @property
+    def has_one_vector(self) -> bool:
+        """The decoder sees the source through one fixed vector and nothing else."""
+        return getattr(self.model.config, "context", None) == "fixed"
+
+    @torch.inference_mode()
     def losses(self, pairs: Sequence[tuple[str, str]]) -> list[np.ndarray]:
         """Teacher-forced loss of each piece of the targets: minus its log-probability, in nats.
 
@@ -551,6 +752,11 @@ class Translator:
 
 # ---------------------------------------------------------------------------------------------
 # What goes in
+
+
+def _check_beams(num_beams: int) -> None:
+    if not isinstance(num_beams, int) or isinstance(num_beams, bool) or not 1 <= num_beams <= 32:
+        raise ValueError(f"expected num_beams from 1 to 32, got {num_beams!r}")
 
 
 @dataclass(frozen=True)

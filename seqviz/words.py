@@ -55,6 +55,7 @@ WORDS: dict[str, dict[str, str]] = {
         "note_truncated": "One word has {pieces} pieces; only the first {read} were read.",
         "note_limit": "Did not come to an end: stopped after {number} pieces.",
         "note_repetition": "Repeats itself: {shown}",
+        "note_forced": "The start was given, not the model’s own; pieces given: {number}",
         # Translate tab
         "translate_lead": "The same sentence through four models, in the order history built them. "
         "Look at what each one drops or repeats.",
@@ -306,6 +307,7 @@ WORDS: dict[str, dict[str, str]] = {
         "note_truncated": "有一个词长达 {pieces} 个词元，只读了前 {read} 个。",
         "note_limit": "没能自己收尾，写到第 {number} 个词元时被截断。",
         "note_repetition": "出现重复：{shown}",
+        "note_forced": "开头的 {number} 个词元是指定的。",
         # Translate tab
         "translate_lead": "同一句话交给四个模型，按问世先后排列。看看谁漏了词，谁在原地打转。",
         "translate_box": "一句英语",

@@ -68,10 +68,14 @@ def _sources(number: int) -> tuple[torch.Tensor, torch.Tensor]:
     return ids, torch.ones_like(ids)
 
 
-def _exhaustive(stepper: TableStepper, source: int, limit: int) -> tuple[int, ...]:
+def _exhaustive(
+    stepper: TableStepper, source: int, limit: int, prefix: tuple[int, ...] = ()
+) -> tuple[int, ...]:
     words = (2, 3, 4)
     ended = [
-        (*body, EOS) for length in range(limit) for body in itertools.product(words, repeat=length)
+        (*prefix, *body, EOS)
+        for length in range(limit - len(prefix))
+        for body in itertools.product(words, repeat=length)
     ]
     return max(ended, key=lambda ids: stepper.score(source, ids))
 
@@ -86,6 +90,40 @@ def test_a_beam_wide_enough_finds_what_exhaustive_search_finds(seed: int) -> Non
         assert hypothesis.finished
         assert hypothesis.ids == _exhaustive(stepper, source, limit)
         assert hypothesis.score() == pytest.approx(stepper.score(source, hypothesis.ids), abs=1e-5)
+
+
+@given(seed=st.integers(0, 10_000), prefix=st.lists(st.sampled_from([2, 3, 4]), max_size=2))
+@settings(max_examples=15)
+def test_a_wide_beam_finds_the_best_end_of_a_beginning(seed: int, prefix: list[int]) -> None:
+    stepper = TableStepper(seed)
+    limits = [4, 3]
+    found = search.beam_search(
+        stepper, *_sources(2), limits, num_beams=108, prefix=prefix, **SETTINGS
+    )
+    for source, (hypothesis, limit) in enumerate(zip(found, limits, strict=True)):
+        assert hypothesis.ids == _exhaustive(stepper, source, limit, tuple(prefix))
+        assert hypothesis.score() == pytest.approx(stepper.score(source, hypothesis.ids), abs=1e-5)
+    for num_beams in (1, 3):
+        ended = search.beam_search(
+            stepper, *_sources(1), [3], num_beams=num_beams, prefix=[*prefix, EOS], **SETTINGS
+        )
+        assert ended[0].ids == (*prefix, EOS) and ended[0].finished
+        stopped = search.beam_search(
+            stepper, *_sources(1), [2], num_beams=num_beams, prefix=[2, 3], **SETTINGS
+        )
+        assert stopped[0].ids == (2, 3) and not stopped[0].finished
+
+
+@given(seed=st.integers(0, 10_000), prefix=st.lists(st.sampled_from([2, 3, 4]), max_size=3))
+@settings(max_examples=20)
+def test_one_beam_is_greedy_from_a_beginning(seed: int, prefix: list[int]) -> None:
+    stepper = TableStepper(seed, temperature=1.0)
+    arguments = (stepper, *_sources(3), [9, 3, 6])
+    greedy = search.greedy(*arguments, prefix=prefix, **SETTINGS)
+    beam = search.beam_search(*arguments, num_beams=1, prefix=prefix, **SETTINGS)
+    for source, (a, b) in enumerate(zip(greedy, beam, strict=True)):
+        assert a.ids == b.ids and a.ids[: len(prefix)] == tuple(prefix)
+        assert a.score() == pytest.approx(stepper.score(source, a.ids), abs=1e-4)
 
 
 @given(seed=st.integers(0, 10_000))

@@ -128,7 +128,7 @@ def note_text(note: Note, language: str) -> str:
             return words("note_unknown", language, shown=" ".join(map(str, values)))
         if note.kind == "truncated":
             return words("note_truncated", language, pieces=values[0], read=values[1])
-        if note.kind in ("split", "limit"):
+        if note.kind in ("split", "limit", "forced"):
             return words(f"note_{note.kind}", language, number=values[0])
         if note.kind == "repetition":
             return words("note_repetition", language, shown=values[0])

@@ -16,7 +16,7 @@ from seqviz.ui.growth import Growth, Stage
 
 if TYPE_CHECKING:
     from seqviz.coverage import Lexicon, Word
-    from seqviz.translation import Translation, Translator
+    from seqviz.translation import Candidate, Translation, Translator
 
 MODELS = ("rnn", "lstm", "lstm-attention", "transformer")
 """Same as `seqviz.MODEL_NAMES`, which cannot be had without PyTorch; a test holds them equal."""
@@ -80,6 +80,7 @@ class Service:
             self._loaded[name].set()
         self._cache = _Cache(1024)
         self._attention_cache = _Cache(24)
+        self._candidates = _Cache(24)
         self._training: dict[str, dict[str, Any]] = {}
         self._reports: dict[
             str, tuple[tuple[int, int], Any]
@@ -161,6 +162,44 @@ class Service:
             if found is None:
                 found = translator.translate(text, num_beams, attention=attention)
                 (self._attention_cache if attention else self._cache).put(key, found)
+        return found
+
+    def translate_from(
+        self,
+        name: str,
+        text: str,
+        prefix: Sequence[int],
+        num_beams: int = 1,
+        *,
+        attention: bool = False,
+    ) -> Translation:
+        """Translate a text that is read at once with a given beginning, or find it in the cache.
+
+        Raises:
+            ValueError: see `Translator.translate_from`.
+        """
+        if not prefix:
+            return self.translate(name, text, num_beams, attention=attention)
+        translator = self.translator(name)
+        key = (name, text, num_beams, tuple(prefix))
+        with self._locks[name]:
+            found = self._attention_cache.get(key) or (None if attention else self._cache.get(key))
+            if found is None:
+                found = translator.translate_from(text, prefix, num_beams, attention=attention)
+                (self._attention_cache if attention else self._cache).put(key, found)
+        return found
+
+    def candidates(
+        self, name: str, translation: Translation, count: int = 5
+    ) -> tuple[tuple[Candidate, ...], ...]:
+        """The most probable pieces at each step of a translation; see `Translator.candidates`."""
+        translator = self.translator(name)
+        key = (name, translation.source, translation.target_ids, count)
+        with self._locks[name]:
+            found = self._candidates.get(key)
+            if found is None:
+                found = translator.candidates(translation, count)
+                self._candidates.put(key, found)
         return found
 
     def translate_paragraphs(

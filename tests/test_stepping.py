@@ -1,0 +1,224 @@
+"""Stepping through decoding: the next pieces a model would write, and going on from a given beginning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from seqviz import MODEL_NAMES
+from seqviz.translation import Translation, Translator, output_limit
+from seqviz.ui.service import Service
+
+SENTENCE = "The teacher painted the green boat and the teacher."
+ODD = ["<b>bold</b> & ${7*7} 🙂", "a", "</s> <unk> <pad>", "我们 שלום e\u0301\u0301"]
+LONG = " ".join(["The committee has forgotten those 12 letters."] * 20)
+
+
+@pytest.fixture(scope="module")
+def translators(tiny_model: Any, tiny_tokenizer: Any) -> dict[str, Translator]:
+    made = {name: tiny_model(name) for name in MODEL_NAMES}
+    return {name: Translator(model, tiny_tokenizer, name=name) for name, model in made.items()}
+
+
+def same(one: Translation, other: Translation) -> None:
+    """Equal in all but the time it took and the note about what was given."""
+    for name in ("text", "target_ids", "target_tokens", "target_word_index", "source_tokens"):
+        assert getattr(one, name) == getattr(other, name), name
+    assert one.token_log_probs == pytest.approx(other.token_log_probs, abs=1e-4)
+    plain = [[note for note in t.notes if note.kind != "forced"] for t in (one, other)]
+    assert plain[0] == plain[1]
+    assert one.attentions.keys() == other.attentions.keys()
+    for kind in one.attentions:
+        np.testing.assert_allclose(one.attentions[kind], other.attentions[kind], atol=1e-5)
+
+
+# ---------------------------------------------------------------------------------------------
+# Candidates
+
+
+@pytest.mark.parametrize("name", MODEL_NAMES)
+@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("text", [SENTENCE, *ODD])
+def test_candidates_are_what_search_chose_from(
+    name: str, beams: int, text: str, translators: dict[str, Translator]
+) -> None:
+    translator = translators[name]
+    translation = translator.translate(text, beams)
+    steps = translator.candidates(translation, 300)
+    assert len(steps) == len(translation.target_ids)
+    forbidden = {translator.tokenizer.unk_token_id, translator.tokenizer.pad_token_id}
+    for place, (step, taken) in enumerate(zip(steps, translation.target_ids)):
+        found = {candidate.token_id: candidate for candidate in step}
+        assert found.keys() == set(range(len(translator.tokenizer))) - forbidden
+        assert found[taken].log_prob == pytest.approx(translation.token_log_probs[place], abs=1e-4)
+        assert found[taken].token == translation.target_tokens[place]
+        values = [candidate.log_prob for candidate in step]
+        assert values == sorted(values, reverse=True)
+        np.testing.assert_allclose([c.probability for c in step], np.exp(values))
+        # The whole vocabulary shares the probability, also what is left out.
+        assert 0 < sum(candidate.probability for candidate in step) <= 1 + 1e-5
+        if beams == 1:
+            assert step[0].log_prob == pytest.approx(found[taken].log_prob, abs=1e-5)
+    assert translator.candidates(translation) == tuple(step[:5] for step in steps)
+
+
+def test_candidates_of_several_parts_and_of_nothing(translators: dict[str, Translator]) -> None:
+    translator = translators["lstm-attention"]
+    translation = translator.translate(LONG)
+    steps = translator.candidates(translation, 1)
+    assert len(translation.parts) > 1
+    assert [step[0].token_id for step in steps] == list(translation.target_ids)
+    assert translator.candidates(translator.translate(" \u200b")) == ()
+
+
+def test_candidates_stop_where_the_output_stopped(
+    translators: dict[str, Translator], tiny_tokenizer: Any
+) -> None:
+    translator = translators["transformer"]
+    limit = output_limit(len(tiny_tokenizer(SENTENCE, add_special_tokens=False).input_ids))
+    (piece,) = tiny_tokenizer.convert_tokens_to_ids(["\u2581le"])
+    stopped = translator.translate_from(SENTENCE, [piece] * limit)
+    assert "limit" in {note.kind for note in stopped.notes}
+    assert len(translator.candidates(stopped)) == limit == len(stopped.target_tokens)
+
+
+def test_candidates_refuse_what_is_no_translation(translators: dict[str, Translator]) -> None:
+    translator = translators["rnn"]
+    translation = translator.translate(SENTENCE)
+    for count in (0, -1, 2.0, True):
+        with pytest.raises(ValueError, match="expected count to be a whole number from 1"):
+            translator.candidates(translation, count)  # type: ignore[arg-type]
+    other = Translation("rnn", "Another text.", "", ("x",), ("y",), target_ids=(7,))
+    with pytest.raises(ValueError, match=r"source_tokens are those of its source.*use what"):
+        translator.candidates(other)
+
+
+# ---------------------------------------------------------------------------------------------
+# A given beginning
+
+
+@pytest.mark.parametrize("name", MODEL_NAMES)
+@pytest.mark.parametrize("text", [SENTENCE, *ODD])
+def test_greedy_from_a_beginning_of_its_own_is_its_own(
+    name: str, text: str, translators: dict[str, Translator]
+) -> None:
+    translator = translators[name]
+    translation = translator.translate(text)
+    for k in range(len(translation.target_ids) + 1):
+        again = translator.translate_from(translation, translation.target_ids[:k])
+        same(again, translation)
+        said = [note for note in again.notes if note.kind == "forced"]
+        assert [note.values for note in said] == ([(k,)] if k else [])
+
+
+@given(data=st.data(), name=st.sampled_from(MODEL_NAMES), beams=st.sampled_from([1, 3]))
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_beginning_is_kept_and_scored_as_the_model_scores_it(
+    data: st.DataObject, name: str, beams: int, translators: dict[str, Translator]
+) -> None:
+    translator = translators[name]
+    text = data.draw(st.sampled_from([SENTENCE, *ODD]))
+    size = len(translator.tokenizer)
+    ids = st.integers(0, size - 1).filter(lambda i: i not in (0, 1, size - 1))
+    prefix = data.draw(st.lists(ids, max_size=8))
+    if data.draw(st.booleans()):
+        prefix.append(0)
+    found = translator.translate_from(text, prefix, beams)
+    assert found.target_ids[: len(prefix)] == tuple(prefix)
+    assert found.num_beams == beams
+    steps = translator.candidates(found, size)
+    for step, taken, value in zip(steps, found.target_ids, found.token_log_probs, strict=True):
+        own = {candidate.token_id: candidate.log_prob for candidate in step}
+        assert own[taken] == pytest.approx(value, abs=1e-4)
+    ended = found.target_ids[-1] == 0
+    assert ended or "limit" in {note.kind for note in found.notes}
+    if prefix[-1:] == [0]:
+        assert found.target_ids == tuple(prefix)
+    source = translator.tokenizer.convert_tokens_to_ids(list(found.source_tokens[:-1]))
+    for kind, weights in translator.attend(source, found.target_ids).items():
+        np.testing.assert_allclose(found.attentions[kind], weights, atol=1e-6)
+    if beams == 1:  # each step after the given ones takes the best
+        for step, taken in list(zip(steps, found.target_ids))[len(prefix) :]:
+            own = {candidate.token_id: candidate.log_prob for candidate in step}
+            assert own[taken] == pytest.approx(step[0].log_prob, abs=1e-5)
+
+
+def test_attention_is_kept_unless_it_is_not_wanted(translators: dict[str, Translator]) -> None:
+    translator = translators["transformer"]
+    first = translator.translate(SENTENCE).target_ids[:1]
+    assert set(translator.translate_from(SENTENCE, first).attentions) == {
+        "cross",
+        "encoder",
+        "decoder",
+    }
+    assert translator.translate_from(SENTENCE, first, attention=False).attentions == {}
+
+
+@pytest.mark.parametrize(
+    ("prefix", "message"),
+    [
+        ([300], r"expected prefix_ids from 0 to 299, got 300 at place 0; take them"),
+        ([7, -1], r"expected prefix_ids from 0 to 299, got -1 at place 1; take them"),
+        ([7, 1], r"that the models write, got 1 \(<unk>\) at place 1; leave it out"),
+        ([299], r"that the models write, got 299 \(<pad>\) at place 0; leave it out"),
+        ([7, 0, 7], r"end token 0 only as the last of prefix_ids, got it at place 1 of 3; cut"),
+        ([7] * 1000, r"expected at most \d+ prefix_ids for this source.* got 1000; give fewer"),
+    ],
+)
+def test_a_beginning_that_no_output_has(
+    prefix: list[int], message: str, translators: dict[str, Translator]
+) -> None:
+    for beams in (1, 2):
+        with pytest.raises(ValueError, match=message):
+            translators["lstm"].translate_from(SENTENCE, prefix, beams)
+
+
+def test_what_cannot_be_gone_on_from(translators: dict[str, Translator]) -> None:
+    translator = translators["lstm"]
+    with pytest.raises(ValueError, match=r"read at once, got one of \d+ parts; give one part"):
+        translator.translate_from(LONG, [7])
+    whole = translator.translate(LONG)
+    with pytest.raises(ValueError, match="read at once"):
+        translator.translate_from(whole, [])
+    same(
+        translator.translate_from(whole.parts[1], whole.parts[1].target_ids[:2], attention=False),
+        whole.parts[1],
+    )
+    with pytest.raises(ValueError, match="expected a text to translate, got an empty one"):
+        translator.translate_from("  ", [7])
+    assert translator.translate_from("  ", []).text == ""
+    with pytest.raises(ValueError, match="num_beams from 1 to 32"):
+        translator.translate_from(SENTENCE, [7], 0)
+    with pytest.raises(TypeError, match="expected prefix_ids as whole numbers"):
+        translator.translate_from(SENTENCE, ["le"])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="expected text or a translation, got list"):
+        translator.translate_from([SENTENCE], [7])  # type: ignore[arg-type]
+    ids = torch.tensor(translator.translate(SENTENCE).target_ids[:2])
+    same(translator.translate_from(SENTENCE, ids), translator.translate(SENTENCE))  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------------------------------------
+# The page's service
+
+
+def test_service_keeps_what_it_has_made(translators: dict[str, Translator], tmp_path: Any) -> None:
+    service = Service(tmp_path, translators=translators)
+    own = service.translate("transformer", SENTENCE, attention=True)
+    second = service.candidates("transformer", own)[1][1].token_id
+    prefix = (own.target_ids[0], second)
+    forced = service.translate_from("transformer", SENTENCE, prefix, attention=True)
+    assert forced.target_ids[:2] == prefix and forced.attentions
+    again = service.translate_from("transformer", SENTENCE, list(prefix), attention=True)
+    assert again is forced
+    assert service.translate_from("transformer", SENTENCE, prefix) is forced
+    assert service.translate("transformer", SENTENCE, attention=True) is own
+    assert service.translate_from("transformer", SENTENCE, (), attention=True) is own
+    assert service.candidates("transformer", forced) is service.candidates("transformer", forced)
+    assert service.candidates("transformer", own) != service.candidates("transformer", forced)
+    with pytest.raises(ValueError, match="leave it out"):
+        service.translate_from("transformer", SENTENCE, [1])
