@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from typing import Any
+from xml.etree import ElementTree
 
+import gradio as gr
 import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from seqviz import MODEL_NAMES
+from seqviz import MODEL_NAMES, tokenizer
+from seqviz.attention_map import AttentionMap
 from seqviz.translation import Translation, Translator, output_limit
+from seqviz.ui import stepping
 from seqviz.ui.service import Service
+from seqviz.words import words
 
 SENTENCE = "The teacher painted the green boat and the teacher."
 ODD = ["<b>bold</b> & ${7*7} 🙂", "a", "</s> <unk> <pad>", "我们 שלום e\u0301\u0301"]
@@ -222,3 +229,141 @@ def test_service_keeps_what_it_has_made(translators: dict[str, Translator], tmp_
     assert service.candidates("transformer", own) != service.candidates("transformer", forced)
     with pytest.raises(ValueError, match="leave it out"):
         service.translate_from("transformer", SENTENCE, [1])
+
+
+# ---------------------------------------------------------------------------------------------
+# The panel
+
+
+def panel(
+    translator: Translator, translation: Translation, language: str = "en", **options: Any
+) -> ElementTree.Element:
+    rows = translation.attention("cross").head() if translation.attentions else None
+    markup = stepping.render(
+        translation, translator.candidates(translation), rows, language, **options
+    )
+    assert not [c for c in markup if ord(c) < 32]
+    return ElementTree.fromstring(markup)
+
+
+def by_class(root: ElementTree.Element, name: str) -> list[ElementTree.Element]:
+    return [e for e in root.iter() if name in e.get("class", "").split()]
+
+
+def text_of(element: ElementTree.Element) -> str:
+    return "".join(element.itertext())
+
+
+def test_constants_are_the_tokenizer_s() -> None:
+    assert stepping.WORD_START == tokenizer.WORD_START
+    assert stepping._piece("x", tokenizer.EOS_TOKEN_ID, "en")[0] == words("stepping_end", "en")
+
+
+@pytest.mark.parametrize("name", MODEL_NAMES)
+@pytest.mark.parametrize("text", [SENTENCE, *ODD, "a\x00b \ud83d <script>alert(1)</script>"])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_panel_holds_every_token_and_is_well_formed(
+    name: str, text: str, language: str, translators: dict[str, Translator]
+) -> None:
+    translator = translators[name]
+    translation = translator.translate(text, 3)
+    root = panel(translator, translation, language)
+    assert not list(root.iter("script"))
+    total = len(translation.target_tokens)
+    pieces = by_class(root, "st-piece")
+    assert [e.get("data-place") for e in pieces] == [str(i) for i in range(total)]
+    written = text_of(by_class(root, "st-output")[0]).replace("⏎", "").replace("␣", " ")
+    assert written.split() == translation.text.split()
+    steps = json.loads(root.get("data-steps", ""))
+    assert len(steps) == total
+    for step, taken, index in zip(steps, translation.target_ids, translation.target_word_index):
+        assert [row["id"] for row in step["rows"] if row["tag"]] == [taken]
+        assert len(step["rows"]) in (5, 6)
+        assert step["word"] == (index if index >= 0 else len(translation.target_words))
+    assert json.loads(root.get("data-ids", "")) == list(translation.target_ids)
+    chips = by_class(root, "st-chips")
+    assert bool(chips) == (name in ("lstm-attention", "transformer"))
+    if chips:
+        assert [e[0].text for e in chips[0]] == list(translation.source_words)
+        numbers = np.frombuffer(base64.b64decode(root.get("data-weights", "")), "<f4")
+        map_: AttentionMap = translation.attention("cross")
+        expected = map_.head()[:, [w >= 0 for w in translation.source_word_index]].sum(axis=1)
+        np.testing.assert_allclose(numbers.reshape(total, -1).sum(axis=1), expected, atol=1e-5)
+        # Of the rows of one piece, the words' weights are those of the map of words.
+        single = [
+            place
+            for place, word in enumerate(translation.target_word_index)
+            if translation.target_word_index.count(word) == 1 and word >= 0
+        ]
+        merged = map_.words().head()
+        for place in single:
+            np.testing.assert_allclose(
+                numbers.reshape(total, -1)[place],
+                merged[translation.target_word_index[place]],
+                atol=1e-5,
+            )
+    else:
+        assert words("stepping_vector", language) in text_of(root)
+        assert root.get("data-weights") == ""
+
+
+def test_panel_opens_at_the_chosen_piece(translators: dict[str, Translator]) -> None:
+    translator = translators["lstm-attention"]
+    own = translator.translate(SENTENCE)
+    assert by_class(panel(translator, own), "st-own") == []
+    choice = translator.candidates(own)[2][3]
+    forced = translator.translate_from(own, (*own.target_ids[:2], choice.token_id))
+    root = panel(translator, forced, given=3, key="a<b>")
+    assert root.get("data-start") == "2" and root.get("data-key") == "a<b>"
+    now = by_class(root, "st-now")
+    assert [e.get("data-place") for e in now] == ["2"]
+    assert [e.get("data-place") for e in by_class(root, "st-given")] == ["0", "1", "2"]
+    assert words("stepping_forced", "en") in text_of(by_class(root, "st-own")[0])
+    taken = [e for e in by_class(root, "st-candidate") if e.get("aria-disabled") == "true"]
+    assert [e.get("data-token") for e in taken] == [str(choice.token_id)]
+    assert words("stepping_chosen", "en") in text_of(taken[0])
+    assert f"{100 * choice.probability:.1f} %" in text_of(taken[0])
+
+
+def test_small_shares_and_the_pieces_of_a_word_are_told_apart() -> None:
+    rows = [
+        stepping._row(9, "\u2581le", np.log(0.5), "en"),
+        stepping._row(8, "tion", np.log(0.00012), "zh"),
+        stepping._row(7, "\u2581", -40.0, "en"),
+        stepping._row(0, "</s>", -0.0001, "zh"),
+    ]
+    assert [row["percent"] for row in rows] == ["50.0 %", "0.0120%", "< 0.0001 %", "100.0%"]
+    assert [row["text"] for row in rows] == ["le", "tion", "␣ space alone", "⏎ 句子结束"]
+    assert [row["joined"] for row in rows] == [False, True, False, False]
+
+
+def test_panel_refuses_what_does_not_belong_together(translators: dict[str, Translator]) -> None:
+    translator = translators["transformer"]
+    found = translator.translate(SENTENCE)
+    candidates = translator.candidates(found)
+    with pytest.raises(ValueError, match=r"expected candidates for \d+ steps, got 1"):
+        stepping.render(found, candidates[:1])
+    with pytest.raises(ValueError, match=r"expected rows \(\d+, \d+\).* got \(2, 2\)"):
+        stepping.render(found, candidates, np.zeros((2, 2)))
+    with pytest.raises(ValueError, match=r"expected one part, got a text of \d+ parts"):
+        stepping.render(translator.translate(LONG), candidates)
+    assert stepping.render(translator.translate(""), ()) == ""
+
+
+def test_a_start_belongs_to_one_sentence() -> None:
+    key = stepping.key_of("rnn", "A sentence \ud83d.", 1)
+    assert key != stepping.key_of("rnn", "A sentence \ud83d.", 4)
+    said = stepping._chosen(gr.EventData(None, {"ids": [5, 6], "key": key}))
+    assert stepping.start_ids(said, key) == (5, 6)
+    assert stepping.start_ids(said, "another") == ()
+    assert stepping.start_ids(None, key) == ()
+    for nonsense in (
+        {},
+        {"ids": [], "key": key},
+        {"ids": "12", "key": key},
+        {"ids": [1, "2"], "key": key},
+        {"ids": [True], "key": key},
+        {"ids": [5] * 1001, "key": key},
+        {"ids": [5], "key": 3},
+    ):
+        assert stepping._chosen(gr.EventData(None, nonsense)) is None

@@ -9,6 +9,7 @@ import gradio as gr
 
 from seqviz import heatmap
 from seqviz.styles import MODEL_STYLES
+from seqviz.ui import stepping
 from seqviz.words import LANGUAGES, words
 
 _HERE = Path(__file__).parent
@@ -17,7 +18,7 @@ CSS = f":root {{ {_COLOURS} }}\n{(_HERE / 'page.css').read_text(encoding='utf-8'
 """A model's colour is the CSS variable of its name, ``--lstm-attention``; the dark page lightens it."""
 
 _SCRIPT = "\n".join((_HERE / name).read_text(encoding="utf-8") for name in ("page.js", "length.js"))
-HEAD = f"<script>{_SCRIPT}</script>{heatmap.HEAD}"
+HEAD = f"<script>{_SCRIPT}</script>{heatmap.HEAD}{stepping.HEAD}"
 
 
 def language_script() -> str:

@@ -1,0 +1,362 @@
+"""Stepping through decoding: the output piece by piece, the best next pieces, and where the model looks.
+
+`render` makes the panel; everything in it but choosing another piece happens in the browser
+(``stepping.js``), which tells the page the step as the event ``seqviz:step``. `make` is the component with
+its one event to the server; what a visitor has chosen is a `Start`, which belongs to one sentence and is
+not used for another (`start_ids`).
+
+Shapes: `T` target tokens, `S` source tokens, `W` source words.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gradio as gr
+import numpy as np
+
+from seqviz.styles import MODEL_STYLES, style_of, visible
+from seqviz.ui.tab import QUICK_EVENT
+from seqviz.words import words
+
+if TYPE_CHECKING:
+    from seqviz.translation import Candidate, Translation
+
+_HERE = Path(__file__).parent
+HEAD = (
+    f"<style>\n{(_HERE / 'stepping.css').read_text(encoding='utf-8')}</style>\n"
+    f"<script>\n{(_HERE / 'stepping.js').read_text(encoding='utf-8')}</script>\n"
+)
+"""Style and behaviour, for the head of the page."""
+
+WORD_START = "\u2581"
+"""Same as `seqviz.tokenizer.WORD_START`, which cannot be had without PyTorch; a test holds them equal."""
+
+_JS = """
+const refresh = () => window.seqvizSteps?.refresh(element);
+element.addEventListener('seqviz:choose', event => trigger('click', event.detail));
+watch('value', refresh);
+refresh();
+"""
+
+
+@dataclass(frozen=True)
+class Stepping:
+    """The panel on the page.
+
+    Attributes:
+        panel: the component whose value `render` makes.
+        start: a ``gr.State`` with what was chosen, for `start_ids`.
+        chosen: the event after which `start` has changed; go on with ``chosen.then(…)``.
+    """
+
+    panel: gr.HTML
+    start: gr.State
+    chosen: Any
+
+
+def make(elem_id: str) -> Stepping:
+    """Make the components here, inside the current block."""
+    panel = gr.HTML(elem_id=elem_id, js_on_load=_JS, apply_default_css=False)
+    start = gr.State(None)
+    chosen = panel.click(_chosen, outputs=start, **QUICK_EVENT)
+    return Stepping(panel, start, chosen)
+
+
+def key_of(*values: Any) -> str:
+    """A name for all that a chosen start depends on: text, model, beams, part."""
+    return f"{zlib.crc32(repr(values).encode('utf-8', 'replace')):08x}"
+
+
+def start_ids(start: Any, key: str) -> tuple[int, ...]:
+    """The ids of a start that was chosen for `key`; empty for anything else."""
+    if not isinstance(start, dict) or start.get("key") != key:
+        return ()
+    return tuple(start.get("ids", ()))
+
+
+def _chosen(event: gr.EventData) -> dict[str, Any] | None:
+    """What the browser says was chosen. Nothing, or nonsense, is the model's own output."""
+    ids, key = getattr(event, "ids", None), getattr(event, "key", None)
+    if not isinstance(ids, list) or not isinstance(key, str) or not ids or len(ids) > 1000:
+        return None
+    if not all(isinstance(i, int) and not isinstance(i, bool) for i in ids):
+        return None
+    return {"key": key[:40], "ids": ids}
+
+
+# ---------------------------------------------------------------------------------------------
+# Markup
+
+
+def render(
+    translation: Translation,
+    candidates: Sequence[Sequence[Candidate]],
+    rows: np.ndarray | None = None,
+    language: str = "en",
+    *,
+    given: int = 0,
+    key: str = "",
+    about: str = "",
+    saliency: bool = False,
+) -> str:
+    """The panel of a translation that was made at once; well-formed XML as well.
+
+    Args:
+        translation: not of several parts; without a target token there is nothing to show.
+        candidates: from `Translator.candidates`, for each target token.
+        rows: what each target token is drawn from, (T, S), each row with sum 1; None for a model that
+            cannot look back.
+        language: "en" or "zh".
+        given: so many target tokens were chosen; the panel opens at the last of them.
+        key: what the start was or will be chosen for, from `key_of`.
+        about: which weights `rows` are, such as the layer and head.
+        saliency: `rows` say what a piece depends on, not where the model looks.
+    Raises:
+        ValueError: a translation of several parts, candidates or rows of another size.
+    """
+    total = len(translation.target_tokens)
+    if translation.parts:
+        raise ValueError(f"expected one part, got a text of {len(translation.parts)} parts")
+    if len(candidates) != total:
+        raise ValueError(f"expected candidates for {total} steps, got {len(candidates)}")
+    if not total:
+        return ""
+
+    def say(name: str, **values: object) -> str:
+        return escape(words(f"stepping_{name}", language, **values))
+
+    steps = [
+        _step(translation, place, found, place < given, language)
+        for place, found in enumerate(candidates)
+    ]
+    now = min(max(0, given - 1), total - 1)
+    weights, hidden = _by_words(translation, rows)
+    for step, share in zip(steps, hidden, strict=True):
+        step["hidden"] = f"{100 * share:.0f}" if share >= 0.005 else ""
+    numbers = "" if weights is None else base64.b64encode(weights.tobytes()).decode()
+    most_rows = max(len(step["rows"]) for step in steps)
+    model = translation.model
+    color = style_of(model).color
+    color = f"var(--{model}, {color})" if model in MODEL_STYLES else color
+    name = words(f"model_{model}", language) if model in MODEL_STYLES else visible(model)
+    identity = zlib.crc32(repr((model, translation.source, translation.target_ids, given)).encode())
+    attributes = {
+        "data-id": f"{identity:08x}",
+        "data-key": key,
+        "data-model": model,
+        "data-start": now,
+        "data-given": given,
+        "data-ids": json.dumps(list(translation.target_ids)),
+        "data-steps": json.dumps(steps, ensure_ascii=False, separators=(",", ":")),
+        "data-weights": numbers,
+        "data-say-count": words("stepping_count", language),
+        "data-say-play": words("stepping_play", language),
+        "data-say-pause": words("stepping_pause", language),
+        "data-say-hidden": words(f"stepping_hidden{'_saliency' * saliency}", language),
+        "aria-label": words("stepping_label", language, model=name),
+        "style": f"--st-model:{color}",
+    }
+    said = "".join(f' {name}="{escape(str(value))}"' for name, value in attributes.items())
+    told = [say("choose"), say("joiner"), say("beam") if translation.num_beams > 1 else ""]
+    told_line = ("" if language == "zh" else " ").join(filter(None, told))
+    return (
+        f'<section class="st" tabindex="0" role="group"{said}>'
+        f'<div class="st-head"><b>{say("title")}</b><span>{escape(name)}</span>'
+        f'<span class="st-count" role="status">{say("count", number=now + 1, total=total)}</span></div>'
+        f"{_own(given, language)}"
+        f'<p class="st-output" lang="fr" translate="no" aria-label="{say("output")}">'
+        f"{_output(translation, now, given, language)}</p>"
+        f"{_controls(now, total, language)}"
+        f'<div class="st-columns"><div class="st-next"><h3>{say("best")}</h3>'
+        f"<p>{told_line}</p>"
+        f'<ol lang="fr" translate="no">{_rows(steps[now]["rows"], most_rows, language)}</ol></div>'
+        f'<div class="st-look"><h3>{say("depends" if saliency else "looks")}</h3>'
+        f"{_look(translation, weights, now, about, language)}"
+        f'<p class="st-hidden">{_hidden(steps[now]["hidden"], saliency, language)}</p></div></div></section>'
+    )
+
+
+def _step(
+    translation: Translation, place: int, found: Sequence[Candidate], given: bool, language: str
+) -> dict[str, Any]:
+    """One step as the browser needs it, all texts ready to be shown."""
+    taken = translation.target_ids[place]
+    rows = [_row(c.token_id, c.token, c.log_prob, language) for c in found]
+    if all(candidate.token_id != taken for candidate in found):
+        token = translation.target_tokens[place]
+        rows.append(_row(taken, token, translation.token_log_probs[place], language))
+    for row in rows:
+        if row["id"] == taken:
+            row["tag"] = words("stepping_chosen" if given else "stepping_written", language)
+    word = translation.target_word_index[place]
+    return {"rows": rows, "word": word if word >= 0 else len(translation.target_words)}
+
+
+def _row(token_id: int, token: str, log_prob: float, language: str) -> dict[str, Any]:
+    text, joined = _piece(token, token_id, language)
+    percent = 100 * float(np.exp(log_prob))
+    if percent >= 0.1:
+        shown = f"{percent:.1f}"
+    elif percent >= 0.0001:
+        shown = f"{percent:.4f}"
+    else:
+        shown = "< 0.0001"
+    return {
+        "id": token_id,
+        "text": text,
+        "joined": joined,
+        "percent": words("stepping_percent", language, number=shown),
+        "width": f"{percent:.2f}%",
+        "title": words("stepping_log_prob", language, number=f"{log_prob:.3f}".replace("-", "−")),
+        "tag": "",
+    }
+
+
+def _piece(token: str, token_id: int, language: str) -> tuple[str, bool]:
+    """A piece as people read it, and whether it is joined to the one before."""
+    if token_id == 0:  # `seqviz.tokenizer.EOS_TOKEN_ID`
+        return words("stepping_end", language), False
+    plain = token.removeprefix(WORD_START)
+    if not plain:
+        return words("stepping_space", language), False
+    return visible(plain), plain == token
+
+
+def _output(translation: Translation, now: int, given: int, language: str) -> str:
+    pieces = []
+    for place, token in enumerate(translation.target_tokens):
+        text, joined = _piece(token, translation.target_ids[place], language)
+        if translation.target_word_index[place] < 0:
+            text = "⏎"
+        elif token == WORD_START:
+            text = "␣"
+        classes = ["st-piece"]
+        classes += ["st-now"] if place == now else ["st-later"] if place > now else []
+        classes += ["st-given"] if place < given else []
+        hidden = ' aria-hidden="true"' if place > now else ""
+        space = "" if joined or place == 0 else " "
+        pieces.append(
+            f'{space}<span class="{" ".join(classes)}" data-place="{place}"{hidden}>{escape(text)}</span>'
+        )
+    return "".join(pieces)
+
+
+_ICONS = {
+    "first": "M5 4h2.5v16H5zM20 4v16L8.5 12z",
+    "previous": "M18 4v16L6 12z",
+    "play": "M6 4v16l13-8z",
+    "pause": "M6 4h4v16H6zM14 4h4v16h-4z",
+    "next": "M4 5v14l9-7zM13 5v14l9-7z",
+    "last": "M16.5 4H19v16h-2.5zM4 4v16l11.5-8z",
+}
+
+
+def _controls(now: int, total: int, language: str) -> str:
+    def icon(name: str) -> str:
+        return (
+            f'<svg class="st-{name}" viewBox="0 0 24 24" width="18" height="18" aria-hidden="true">'
+            f'<path fill="currentColor" d="{_ICONS[name]}"/></svg>'
+        )
+
+    buttons = []
+    for name in ("first", "previous", "play", "next", "last"):
+        label = escape(words(f"stepping_{name}", language))
+        off = now == 0 if name in ("first", "previous") else now == total - 1
+        disabled = f' aria-disabled="{"true" if off else "false"}"' if name != "play" else ""
+        drawn = icon(name) + (icon("pause") if name == "play" else "")
+        buttons.append(
+            f'<button type="button" data-st="{name}" aria-label="{label}" title="{label}"{disabled}>'
+            f"{drawn}</button>"
+        )
+    label = escape(words("stepping_range", language))
+    return (
+        f'<div class="st-controls"><div class="st-buttons">{"".join(buttons)}</div>'
+        f'<input type="range" min="0" max="{total - 1}" step="1" value="{now}" aria-label="{label}" '
+        f'aria-valuetext="{escape(words("stepping_count", language, number=now + 1, total=total))}"/></div>'
+    )
+
+
+def _own(given: int, language: str) -> str:
+    if not given:
+        return ""
+    return (
+        f'<p class="st-own"><span>{escape(words("stepping_forced", language))}</span> '
+        f'<button type="button" data-st="own">{escape(words("stepping_own", language))}</button></p>'
+    )
+
+
+def _rows(rows: Sequence[dict[str, Any]], most: int, language: str) -> str:
+    """The rows of one step, and as many empty ones as another step needs."""
+    made = []
+    joined = escape(words("stepping_joined", language))
+    take = escape(words("stepping_take", language))
+    interface = f'lang="{"zh-CN" if language == "zh" else "en"}"'
+    for place in range(most):
+        empty = place >= len(rows)
+        row = rows[0] if empty else rows[place]
+        taken = bool(row["tag"]) and not empty
+        empty_class = ' class="st-empty"' if empty else ""
+        not_joined = "" if row["joined"] else ' hidden="hidden"'
+        made.append(
+            f'<li{empty_class}><button type="button" class="st-candidate" '
+            f'data-token="{row["id"]}" aria-disabled="{"true" if taken else "false"}" '
+            f'title="{escape(row["title"])}"><span class="st-token">'
+            f'<i{not_joined}><span aria-hidden="true">·</span>'
+            f'<span class="st-unseen" {interface}>{joined}</span></i>'
+            f"<bdi>{escape(row['text'])}</bdi></span>"
+            f'<span class="st-bar"><i style="width:{row["width"]}"></i></span>'
+            f"<b {interface}>{escape(row['percent'])}</b>"
+            f'<span class="st-tag" {interface}>{escape(row["tag"])}</span>'
+            f'<span class="st-take" {interface}><span aria-hidden="true">↳</span><span> {take}</span></span>'
+            "</button></li>"
+        )
+    return "".join(made)
+
+
+def _look(
+    translation: Translation, weights: np.ndarray | None, now: int, about: str, language: str
+) -> str:
+    if weights is None:
+        return f"<p>{escape(words('stepping_vector', language))}</p>"
+    chips = "".join(
+        f'<li style="--w:{weight:.4f}" title="{escape(visible(word))}: {weight:.4f}">'
+        f'<bdi lang="en">{escape(visible(word))}</bdi><small>{weight:.2f}</small></li>'
+        for word, weight in zip(translation.source_words, weights[now].tolist(), strict=True)
+    )
+    return f'<p>{escape(about)}</p><ul class="st-chips" translate="no">{chips}</ul>'
+
+
+def _hidden(percent: str, saliency: bool, language: str) -> str:
+    if not percent:
+        return ""
+    return escape(words(f"stepping_hidden{'_saliency' * saliency}", language, percent=percent))
+
+
+def _by_words(
+    translation: Translation, rows: np.ndarray | None
+) -> tuple[np.ndarray | None, np.ndarray]:
+    """Weights of the source words, (T, W), and the share of special tokens, (T,)."""
+    shape = (len(translation.target_tokens), len(translation.source_tokens))
+    if rows is None:
+        return None, np.zeros(shape[0])
+    rows = np.asarray(rows)
+    if rows.shape != shape:
+        raise ValueError(
+            f"expected rows {shape} for the target and source tokens, got {rows.shape}"
+        )
+    weights = np.zeros((shape[0], len(translation.source_words)))
+    hidden = np.zeros(shape[0])
+    for place, word in enumerate(translation.source_word_index):
+        if word >= 0:
+            weights[:, word] += rows[:, place]
+        else:
+            hidden += rows[:, place]
+    return np.ascontiguousarray(weights, dtype="<f4"), hidden
