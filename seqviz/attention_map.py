@@ -118,6 +118,7 @@ class AttentionMap:
             "kind": self.kind,
             "layer": layer,
             "head": head,
+            "numbering": "layers and heads from 0; null is the mean over all",
             "source": list(self.source_tokens),
             "target": list(self.target_tokens),
             "weights": self.head(layer, head).tolist(),
@@ -177,6 +178,14 @@ class AttentionMap:
             hidden_mass=self.hidden_mass @ averaging.T,
         )
         return merged if specials else merged.without_specials()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the map that answers the pointer, mean over layers and heads."""
+        from seqviz import heatmap
+
+        if not self.source_tokens or not self.target_tokens:
+            return ""
+        return heatmap.notebook(heatmap.render(self))
 
     def _keep(self, columns: list[int], rows: list[int]) -> AttentionMap:
         hidden = sorted(set(range(len(self.source_tokens))) - set(columns))

@@ -372,6 +372,119 @@ def _lines(file: Path | None) -> Iterator[str]:
 
 
 @app.command(no_args_is_help=True)
+def attend(
+    text: Annotated[str, typer.Argument(help="English text that the model reads at once.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of the picture (.html, .svg, .png) or of its numbers (.csv, .json); without it "
+            "the numbers are printed as JSON."
+        ),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="rnn, lstm, lstm-attention, transformer, or a folder; twice for two side by side. "
+            "[default: lstm-attention]"
+        ),
+    ] = None,
+    kind: Annotated[
+        str,
+        typer.Option(
+            help="cross (French looks at English), encoder, decoder, saliency (for every model), or "
+            "vector (of rnn and lstm)."
+        ),
+    ] = "cross",
+    layer: Annotated[
+        int | None, typer.Option(min=0, help="From 0; the mean of all if left out.")
+    ] = None,
+    head: Annotated[
+        int | None, typer.Option(min=0, help="From 0; the mean of all if left out.")
+    ] = None,
+    best: Annotated[
+        bool, typer.Option("--best", help="The head closest to alignments made by hand.")
+    ] = False,
+    pieces: Annotated[bool, typer.Option("--pieces", help="Pieces instead of words.")] = False,
+    specials: Annotated[bool, typer.Option("--specials", help="Show the end token, too.")] = False,
+    beams: Annotated[int, typer.Option(min=1, max=32, help="1 is greedy search.")] = 1,
+    language: Annotated[str, typer.Option(help="Of the words in the picture: en or zh.")] = "en",
+    darkest: Annotated[
+        float, typer.Option(help="Weight of the darkest colour, above 0 and at most 1.")
+    ] = 1.0,
+) -> None:
+    """Show where a model looks, what each of its words depends on, or its one vector.
+
+    Examples: seqviz attend "The cat sleeps." --out cat.html
+    seqviz attend "The cat sleeps." --model lstm --model transformer --kind saliency --out cat.svg
+    """
+    from seqviz import attribution
+    from seqviz.export import FORMATS, Panel, export
+    from seqviz.report import write_bytes
+    from seqviz.translation import load
+    from seqviz.words import LANGUAGES
+
+    format = "json" if out is None else out.suffix.removeprefix(".").lower()
+    kinds = ("cross", "encoder", "decoder", "saliency", "vector")
+    if format not in FORMATS:
+        raise UsageError(f"expected a file that ends in one of {', '.join(FORMATS)}, got {out}")
+    if kind not in kinds:
+        raise UsageError(f"expected --kind to be one of {', '.join(kinds)}; got {kind!r}")
+    if language not in LANGUAGES:
+        raise UsageError(f"expected --language to be en or zh, got {language!r}")
+    if not 0 < darkest <= 1:
+        raise UsageError(f"expected --darkest above 0 and at most 1, got {darkest}")
+    if best and (layer is not None or head is not None):
+        raise UsageError("expected --best or --layer and --head, got both")
+    panels = []
+    for name in model or ["lstm-attention"]:
+        translator = load(name)
+        translation = translator.translate(text, beams, attention=True)
+        if translation.parts:
+            raise UsageError(
+                f"expected a text that a model reads at once, got one that it reads in "
+                f"{len(translation.parts)} parts; give one sentence"
+            )
+        if not translation.source_words or not translation.target_words:
+            raise UsageError(f"expected a text with words, and words written by {name}, got none")
+        if kind == "vector":
+            panels.append(Panel(translation, vector=translator.vector(translation)))
+            continue
+        if kind == "saliency":
+            shown = attribution.saliency(translator, translation).shares(
+                unit="pieces" if pieces else "words", specials=specials
+            )
+            panels.append(Panel(translation, shown))
+            continue
+        shown = translation.attention(kind)
+        if not pieces:
+            shown = shown.words(specials=specials)
+        elif not specials:
+            shown = shown.without_specials()
+        place = (layer, head)
+        if best and shown.num_layers * shown.num_heads > 1:
+            found = attribution.aligned_head(name) if kind == "cross" else None
+            if found is None:
+                raise UsageError(
+                    f"expected a measured head of cross-attention for --best, found none for {name}; "
+                    "use --layer and --head"
+                )
+            place = found
+        try:
+            shown.head(*place)
+        except IndexError as error:
+            raise UsageError(str(error)) from error
+        panels.append(Panel(translation, shown, *place))
+    data, note = export(panels, format, language=language, color_max=darkest)
+    if note:
+        typer.echo(f"note: {note}", err=True)
+    if out is None:
+        typer.echo(data.decode())
+        return
+    write_bytes(out, data)
+    typer.echo(f"{out}: {' and '.join(panel.name for panel in panels)}", err=True)
+
+
+@app.command(no_args_is_help=True)
 def evaluate(
     data: Annotated[
         Path, typer.Option(help="Corpus file (document, source, target; plain, .gz or .xz).")
@@ -495,6 +608,110 @@ def evaluate(
     typer.echo(f"{out} written", err=True)
 
 
+@app.command(no_args_is_help=True)
+def quality(
+    data: Annotated[
+        list[str],
+        typer.Option(
+            "--data",
+            help="Test set as NAME=FILE (document, source, target; plain, .gz or .xz). May be given "
+            "several times.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="JSON file that the report is written to.")],
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A shipped model or a model folder; several times; all four if left out."
+        ),
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(min=1, help="At most so many sentences of a set, at even distances."),
+    ] = 3_000,
+    beams: Annotated[
+        int, typer.Option(min=2, max=32, help="Width of the search beside greedy search.")
+    ] = 4,
+    resamples: Annotated[int, typer.Option(min=10, help="Of the bootstrap.")] = 1_000,
+    work: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder that remembers outputs, so that one can go on; in the user's cache if left out."
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes, one thread each; one a core if left out.")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help='"cpu", "cuda", …')] = None,
+) -> None:
+    """Measure BLEU, chrF and loss on whole test sets, greedy and with a beam.
+
+    The project's own hand-written development sentences are measured, too. A stopped measurement goes on where it was when it is called again.
+
+    Example: seqviz quality --data Europarl=europarl/test.tsv.xz --data Tatoeba=tatoeba/test.tsv.xz
+    --out models/report/quality.json
+    """
+    from seqviz import evaluation
+    from seqviz.quality import quality_report
+    from seqviz.report import write_json
+    from seqviz.version import hardware
+
+    files: dict[str, Path] = {}
+    for given in data:
+        name, equals, path = given.partition("=")
+        if not equals or not name or not path:
+            raise UsageError(f"expected NAME=FILE for --data, got {given!r}")
+        if name in files:
+            raise UsageError(f"expected test sets of different names, got {name!r} twice")
+        files[name] = Path(path)
+    folders = _model_folders(model)
+    place = work or _default_runs() / "evaluations"
+
+    def say(done: int, total: int, left: float) -> None:
+        typer.echo(f"{done / total:.0%} done, about {left / 60:.0f} minutes left", err=True)
+
+    plans = {
+        name: evaluation.thinned(evaluation.plan(path, runs=False), sample)
+        for name, path in files.items()
+    }
+    plans["hand-written"] = evaluation.written("development")
+    measured: dict[str, Any] = {}
+    for name, plan in plans.items():
+        searches: dict[int, Any] = {}
+        for width in (1, beams):
+            works = {m: evaluation.Work(place, folder, width) for m, folder in folders.items()}
+            typer.echo(
+                f"{name}, {_several(len(plan.pairs), 'sentence')}, "
+                f"{'greedy' if width == 1 else f'{width} beams'}",
+                err=True,
+            )
+            try:
+                evaluation.run(plan, list(works.values()), workers=workers, device=device, say=say)
+            except KeyboardInterrupt:
+                typer.echo(
+                    f"stopped; the same command goes on from what {place} remembers", err=True
+                )
+                raise
+            searches[width] = {m: each.outputs(plan) for m, each in works.items()}
+        measured[name] = (plan, searches)
+    content = quality_report(measured, number=resamples)
+    command = ["seqviz quality", *(f"--data {name}={path.name}" for name, path in files.items())]
+    command += [f"--model {name}" for name in folders if model]
+    command += [f"--sample {sample}", f"--beams {beams}"]
+    command += [f"--resamples {resamples}"] if resamples != 1_000 else []
+    write_json(
+        out,
+        {
+            "schema": content["schema"],
+            "command": " ".join(command),
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "hardware": hardware(device or "cpu"),
+            **content,
+        },
+    )
+    typer.echo(f"{out} written", err=True)
+
+
 def _several(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
@@ -568,7 +785,8 @@ def report(
 ) -> None:
     """Bring everything that speaks of the shipped weights up to date: reports, figures, README, cards.
 
-    What was measured on other weights is measured anew. By length that needs the test set and an hour.
+    What was measured on other weights is measured anew. By length that needs the test set and an hour;
+    quality on whole test sets is measured by `seqviz quality`.
 
     Example: seqviz report --data test.tsv.xz
     """
@@ -599,6 +817,9 @@ def report(
         reports.write_json(folder / "passages.json", _passages(models, trainings))
     found = _coverage()
     reports.write_json(folder / "coverage.json", found)
+    for language, ending in (("en", ""), ("zh", ".zh")):
+        figure = plotting.loss_curves(trainings, language=language)
+        plotting.save(figure, folder / f"losses{ending}.svg")
     if length:
         check(length, str(folder / "length.json"))
         figures = {"length": plotting.length_curves}
@@ -610,10 +831,36 @@ def report(
     about = models / "DATA.md"
     about_data = about.read_text(encoding="utf-8") if about.is_file() else ""
     text = readme.read_text(encoding="utf-8")
-    reports.write_text(readme, reports.fill_readme(text, reports.results(trainings, length, found)))
+    reports.write_text(
+        readme,
+        reports.fill_readme(
+            text, reports.results(trainings, length, found, _more(models, trainings))
+        ),
+    )
     for name, training in trainings.items():
         reports.write_text(models / name / "README.md", reports.card(training, about_data))
     typer.echo(f"{readme} and {len(trainings)} cards written", err=True)
+
+
+def _more(models: Path, trainings: dict[str, Any]) -> list[str]:
+    """Markdown of what was measured besides quality by length."""
+    from seqviz import report as reports
+
+    blocks = []
+    if quality := reports.read_report(models, "quality"):
+        from seqviz.quality import markdown
+
+        blocks.append(markdown(quality, list(trainings)))
+        if why := reports.stale(quality, trainings):
+            blocks.append(f"This measurement is not of the weights shipped now: {why}.")
+            typer.echo(f"note: quality.json is out of date; run {quality['command']}", err=True)
+    for name in ("recipe", "mechanism"):
+        if found := reports.read_report(models, name):
+            from seqviz import trials
+
+            tables = {"recipe": trials.recipe_table, "mechanism": trials.mechanism_table}
+            blocks.append(tables[name](found))
+    return blocks
 
 
 def _passages(models: Path, trainings: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import combinations, pairwise
 from multiprocessing import get_context
@@ -148,6 +148,36 @@ def plan(
         data={"name": path.name, "sha256": corpus.file_digest(path), "lines": len(every)},
         sample=sample,
         seed=seed,
+    )
+
+
+def thinned(plan: Plan, count: int | None) -> Plan:
+    """The plan with `count` sentences at even distances, as long as the file's are; None keeps all.
+
+    Raises:
+        ValueError: a count below 1.
+    """
+    if count is not None and count < 1:
+        raise ValueError(f"expected at least 1 sentence, got {count}")
+    if count is None or count >= len(plan.pairs):
+        return plan
+    chosen = np.linspace(0, len(plan.pairs) - 1, count).round().astype(int)
+    return replace(plan, pairs=tuple(plan.pairs[i] for i in chosen), sample=count)
+
+
+def written(use: str) -> Plan:
+    """The project's own hand-written pairs, such as "development", as a plan without runs.
+
+    Raises:
+        KeyError: no such list in ``texts.json``.
+    """
+    file = Path(__file__).parent / "texts.json"
+    pairs = json.loads(file.read_text(encoding="utf-8"))[use]
+    return Plan(
+        pairs=tuple(Pair(text["id"], text["english"], text["french"]) for text in pairs),
+        runs=(),
+        skipped={},
+        data={"name": file.name, "sha256": corpus.file_digest(file), "lines": len(pairs)},
     )
 
 

@@ -138,6 +138,18 @@
     light(map, row, column);
   });
 
+  /* While decoding is stepped through, the row of the step is lit in every map whose rows are the output. */
+  document.addEventListener("seqviz:step", (event) => {
+    const { row, piece } = event.detail ?? {};
+    for (const map of document.querySelectorAll(".sv-map")) {
+      if (!["cross", "decoder", "saliency"].includes(map.dataset.kind)) continue;
+      const wanted = map.dataset.unit === "pieces" ? piece : row;
+      const { rows } = sizeOf(cellsOf(map));
+      locked.delete(map);
+      light(map, Number.isInteger(wanted) && wanted >= 0 && wanted < rows ? wanted : -1, -1);
+    }
+  });
+
   document.addEventListener("keydown", (event) => {
     const box = event.target instanceof Element ? event.target.closest(".sv-scroll, .sv-strip") : null;
     const map = box?.closest(MAPS);

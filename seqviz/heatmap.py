@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from html import escape
 from pathlib import Path
@@ -50,6 +50,7 @@ _LANGUAGES = {
     "cross": (_FRENCH, _ENGLISH),
     "encoder": (_ENGLISH, _ENGLISH),
     "decoder": (_FRENCH, _FRENCH),
+    "saliency": (_FRENCH, _ENGLISH),
 }
 """Of the rows and of the columns."""
 
@@ -61,6 +62,7 @@ def render(
     *,
     language: str = "en",
     color_max: float = 1.0,
+    about: str = "",
 ) -> str:
     """One attention matrix: target words down, source words across.
 
@@ -69,6 +71,7 @@ def render(
         layer, head: counted from 0 (the page counts from 1); None for the mean.
         language: "en" or "zh".
         color_max: weight of the darkest colour.
+        about: a line below the map.
     Raises:
         IndexError: no such layer or head.
         ValueError: a side without words.
@@ -108,7 +111,10 @@ def render(
         for row, best in enumerate(weights.argmax(axis=1))
     ]
     hidden = float(map.hidden(layer, head).mean())
-    hidden_line = say("hidden", percent=f"{100 * hidden:.0f}") if hidden >= 0.005 else ""
+    shares = kind == "saliency"
+    hidden_key = "hidden_saliency" if shares else "hidden"
+    hidden_line = say(hidden_key, percent=f"{100 * hidden:.0f}") if hidden >= 0.005 else ""
+    more = f"<span>{escape(about)}</span>" if about else ""
     across = "".join(
         f'<span style="--i:{i}"{_special(map.source_words[i])}><bdi>{escape(word)}</bdi></span>'
         for i, word in enumerate(source)
@@ -117,9 +123,11 @@ def render(
         f"<span{_special(map.target_words[i])}><bdi>{escape(word)}</bdi></span>"
         for i, word in enumerate(target)
     )
-    darkest = f"{color_max:g}"
+    darkest = f"{color_max:g}" if color_max == 1 else f"≥ {color_max:g}"
+    unit = "pieces" if len(set(map.target_words)) < rows else "words"
     return (
         f'<figure class="sv-map" style="{_style(style)}" data-source="{zlib.crc32(repr(source).encode())}" '
+        f'data-kind="{kind}" data-unit="{unit}" '
         f'data-say-nothing="{say("point")}" data-say-cell="{say(f"cell_{kind}")}" '
         f'data-say-row="{say(f"row_{kind}")}" data-say-column="{say(f"column_{kind}")}">'
         f'<figcaption class="sv-title">{_name(map.model, language)}'
@@ -138,7 +146,8 @@ def render(
         '<i class="sv-lines"></i><i class="sv-row"></i><i class="sv-column"></i><i class="sv-cell"></i>'
         "</div></div></div>"
         f'<div class="sv-foot"><span>{hidden_line}</span>'
-        f'<span class="sv-scale">0<i></i>{darkest} {say("weight")}</span></div></div>'
+        f'<span class="sv-scale">0<i></i>{darkest} {say("share" if shares else "weight")}</span>'
+        f"{more}</div></div>"
         f'<ul class="sv-unseen">{"".join(most)}</ul></figure>'
     )
 
@@ -155,29 +164,56 @@ def render_heads(
     *,
     language: str = "en",
     color_max: float = 1.0,
+    best: tuple[int, int] | None = None,
+    about: Callable[[int, int], str] | None = None,
 ) -> str:
     """All heads as small pictures, a line for each layer; the chosen one is marked.
 
-    Each is a button with ``data-layer`` and ``data-head``, and so is the mean, where both are empty.
+    Each is a button with ``data-layer`` and ``data-head``; so is the mean, where both are empty, and the
+    one closest to alignments, where both say "best".
+
+    Args:
+        best: layer and head closest to alignments by hand, if that was measured.
+        about: what is said of a layer and head when one points at its picture.
     """
     pictures = []
     for row in range(map.num_layers):
         for column in range(map.num_heads):
             weights = map.head(row, column)
-            chosen = "true" if (layer, head) == (row, column) else "false"
-            name = escape(words("attention_head_name", language, layer=row + 1, head=column + 1))
+            name = words("attention_head_name", language, layer=row + 1, head=column + 1)
+            name += f": {about(row, column)}" if about else ""
+            star = " ★" if best == (row, column) else ""
             pictures.append(
-                f'<button type="button" data-layer="{row}" data-head="{column}" aria-pressed="{chosen}" '
-                f'aria-label="{name}">{_pictures(_levels(weights, color_max), _model_ramp(map.model))}'
-                f"{row + 1} · {column + 1}</button>"
+                f'<button type="button" data-layer="{row}" data-head="{column}" '
+                f'aria-pressed="{_true((layer, head) == (row, column))}" '
+                f'title="{escape(name)}" aria-label="{escape(name)}">'
+                f"{_pictures(_levels(weights, color_max), _model_ramp(map.model))}"
+                f"<span>{row + 1} · {column + 1}{star}</span></button>"
             )
-    chosen = "true" if layer is None and head is None else "false"
-    mean = escape(words("attention_mean_of_all", language))
+    whole = [("", layer is None and head is None, "attention_mean_of_all")]
+    if best is not None:
+        whole.insert(0, ("best", (layer, head) == best, "attention_best_head"))
+    buttons = "".join(
+        f'<button type="button" data-layer="{value}" data-head="{value}" aria-pressed="{_true(pressed)}">'
+        f"{escape(words(key, language))}</button>"
+        for value, pressed, key in whole
+    )
     style = {"--sv-model": _model_color(map.model), "--heads": map.num_heads}
     return (
-        f'<div class="sv-heads" style="{_style(style)}"><button type="button" class="sv-mean" data-layer="" '
-        f'data-head="" aria-pressed="{chosen}">{mean}</button>{"".join(pictures)}</div>'
+        f'<div class="sv-heads" style="{_style(style)}"><div class="sv-whole">{buttons}</div>'
+        f"{''.join(pictures)}</div>"
     )
+
+
+def render_stage(heads: str, figures: Sequence[str]) -> str:
+    """The small pictures of all heads beside the map, above it where there is no room.
+
+    Args:
+        heads: from `render_heads`; empty where there is one head.
+        figures: one map or two, side by side.
+    """
+    maps = render_pair(figures) if len(figures) > 1 else "".join(figures)
+    return f'<div class="sv-stage">{heads}<div class="sv-shown">{maps}</div></div>'
 
 
 def render_vector(
@@ -247,6 +283,11 @@ def standalone(
     return page(figure, language=language, title=title)
 
 
+def notebook(figure: str) -> str:
+    """What a notebook shows as rich output: a figure with all that it needs."""
+    return f"{HEAD}{figure}"
+
+
 def page(figures: str, *, language: str = "en", title: str = "", caution: str = "") -> str:
     """A whole page around what the functions above return.
 
@@ -304,6 +345,10 @@ def _style(values: dict[str, object]) -> str:
 
 def _name(model: str, language: str) -> str:
     return escape(words(f"model_{model}", language) if model in MODEL_STYLES else visible(model))
+
+
+def _true(value: bool) -> str:
+    return "true" if value else "false"
 
 
 def _special(word: int) -> str:

@@ -129,7 +129,7 @@ def length_report(
             effect_groups[curve],
             draws,
         )
-    everything = _natural(plan, (1, corpus.MAX_SOURCE_WORDS))
+    everything = _everything(plan)
     for name in outputs:
         curves["natural"][name]["overall"] = _bucket(everything, counted(everything, name), draws)
     return {
@@ -154,6 +154,22 @@ def length_report(
         "positions": _positions(plan, outputs, draws, marker),
         "prediction": _verdicts(prediction, effects) if prediction else None,
     }
+
+
+def overall(plan: Plan, outputs: Mapping[str, Outputs], number: int = 1_000) -> dict[str, Any]:
+    """Scores of each model over all sentences of a plan, as ``overall`` in `length_report`.
+
+    Args:
+        number: of resamples.
+    """
+    group, marker, draws = _everything(plan), _Marker(None), _Draws(number, plan.seed)
+    return {
+        name: _bucket(group, _Counts.of(group, out, marker), draws) for name, out in outputs.items()
+    }
+
+
+def _everything(plan: Plan) -> _Group:
+    return _natural(plan, (1, corpus.MAX_SOURCE_WORDS))
 
 
 @dataclass(frozen=True)

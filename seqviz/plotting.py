@@ -15,7 +15,7 @@ import re
 import threading
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
@@ -33,7 +33,8 @@ from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter
 
 from seqviz.attention_map import AttentionMap
-from seqviz.styles import ModelStyle, diverging_ramp, ramp, shorten, style_of, visible
+from seqviz.styles import MODEL_STYLES, ModelStyle, diverging_ramp, ramp, shorten, style_of, visible
+from seqviz.words import words
 
 INK = "#1b1b1f"
 """Colour of all text and axes; `inline_svg` replaces it by that of the page's text."""
@@ -51,6 +52,11 @@ TRAINED_WORDS = 100
 _TEXTS: dict[str, dict[str, str]] = {
     "en": {
         "weight": "attention weight",
+        "share": "share of gradient × input",
+        "source_saliency": "English, depended on",
+        "target_saliency": "French, written",
+        "kind_saliency": "which English words the French depends on",
+        "hidden_saliency": "{percent} % lies on special tokens, not shown",
         "source": "source (read)",
         "target": "target (written)",
         "source_cross": "English, read",
@@ -95,6 +101,11 @@ _TEXTS: dict[str, dict[str, str]] = {
     },
     "zh": {
         "weight": "注意力权重",
+        "share": "梯度 × 输入的占比",
+        "source_saliency": "被依赖的英语词",
+        "target_saliency": "法语译文",
+        "kind_saliency": "译文依赖原文的哪些词",
+        "hidden_saliency": "另有 {percent}% 落在未显示的特殊符号上",
         "source": "原文",
         "target": "译文",
         "source_cross": "英语原文",
@@ -163,17 +174,23 @@ class _Figure(Figure):
         self,
         text: Text,
         keys: list[tuple[str, dict[str, Any]]],
-        before: str = "",
+        model: str | None = None,
         joint: str = ", ",
     ) -> Text:
         said, english = (
-            before + joint.join(self.words(key, language, **values) for key, values in keys)
+            (f"{_name(model, language)} · " if model else "")
+            + joint.join(self.words(key, language, **values) for key, values in keys)
             for language in (self.language, "en")
         )
         text.set(text=said, parse_math=False, fontfamily=_families(said))
         if said != english:
             self.english.append((text, english))
         return text
+
+
+def _name(model: str, language: str) -> str:
+    """What a model is called; one of the user's own by its own name."""
+    return words(f"model_{model}", language) if model in MODEL_STYLES else visible(model)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -204,122 +221,201 @@ def attention(
         ValueError: an empty map, a `color_max` not in (0, 1], an unknown language.
         IndexError: no such layer or head.
     """
-    weights = map.head(layer, head)  # (T, S)
-    rows, columns = weights.shape
-    if not rows or not columns:
-        raise ValueError(
-            f"expected a map with tokens on both sides, got {rows} target and {columns} source tokens"
-        )
-    if not 0 < color_max <= 1:
-        raise ValueError(f"expected color_max above 0 and at most 1, got {color_max}")
-    style = style_of(map.model)
-    most = max(rows, columns)
-    cell = float(np.clip(4.2 / most, 0.2, 0.5))  # inches
-    size = float(
-        np.clip(cell * 30, 7.5, 11)
-    )  # points; at 45° a line of text needs 1.41 of its height
-    figure = _Figure(columns * cell + 3, rows * cell + 3, language)
-    axes = figure.add_axes((0, 0, 1, 1))
-    image = axes.imshow(
-        weights,
-        cmap=ListedColormap(ramp(style.color) / 255),
-        vmin=0,
-        vmax=color_max,
-        interpolation="nearest",
-        aspect="auto",
-    )
-    labels = [
-        [shorten(visible(t)) for t in tokens] for tokens in (map.source_tokens, map.target_tokens)
-    ]
-    look: dict[str, Any] = {
-        "parse_math": False,
-        "fontfamily": _families("".join(map.source_tokens + map.target_tokens)),
-        "fontsize": size,
-        "color": INK,
-    }
-    axes.xaxis.tick_top()
-    axes.xaxis.set_label_position("top")
-    axes.set_xticks(
-        range(columns),
-        labels[0],
-        rotation=45,
-        ha="left",
-        va="center",
-        rotation_mode="anchor",
-        **look,
-    )
-    axes.set_yticks(range(rows), labels[1], **look)
-    axes.tick_params(length=2.5, width=0.6, pad=2, color=FAINT)
-    axes.set_xticks(np.arange(columns + 1) - 0.5, minor=True)
-    axes.set_yticks(np.arange(rows + 1) - 0.5, minor=True)
-    axes.grid(which="minor", color=INK, alpha=0.1, linewidth=0.5)
-    axes.tick_params(which="minor", length=0)
-    axes.spines[:].set(color=FAINT, linewidth=0.6)
-
-    # Sizes are known only once the labels are there: measure them, then lay the page out in inches.
-    renderer = FigureCanvasAgg(figure).get_renderer()
-
-    def extent(text: Text) -> tuple[float, float]:
-        with _settings():  # `save` says which characters no font has
-            box = text.get_window_extent(renderer)
-        return box.width / figure.dpi, box.height / figure.dpi
-
-    across = [extent(tick.label2) for tick in axes.xaxis.get_major_ticks()]
-    gap, bar, line = 0.1, 0.14, size / 72 * 1.6
-    left = max(extent(tick.label1)[0] for tick in axes.yaxis.get_major_ticks()) + line + 2 * gap
-    top = max(height for _, height in across) + 2.1 * line + 2 * gap
-    overhang = max((i + 0.5) * cell + w for i, (w, _) in enumerate(across)) - columns * cell
-    right = max(overhang + gap, gap + bar + 0.75)
-    hidden = float(map.hidden(layer, head).mean())
-    bottom = (1.9 * line if hidden >= 0.0005 else 0) + gap
-    heading = figure.text(0, 0, "", fontsize=size + 1.5, color=INK, ha="left", va="top")
-    if title is None:
-        _say_heading(figure, heading, map, layer, head, style.label)
-    else:
-        shown = visible(title)
-        heading.set(text=shown, parse_math=False, fontfamily=_families(shown))
-    below = figure.text(0, 0, "", fontsize=size - 1, color=FAINT, ha="left", va="bottom")
-    if hidden >= 0.0005:
-        figure.say(below, "hidden", percent=f"{100 * hidden:.1f}".removesuffix(".0"))
-    width = left + columns * cell + right
-    width = max(width, gap + max(extent(heading)[0], extent(below)[0]) + gap)
-    height = top + rows * cell + bottom
-    figure.set_size_inches(width, height)
-    axes.set_position((left / width, bottom / height, columns * cell / width, rows * cell / height))
-    heading.set_position((gap / width, 1 - gap / height))
-    below.set_position((gap / width, gap / height))
-    for axis, key, x, y in (
-        ("x", f"source_{map.kind}", left, height - gap - 1.7 * line),
-        ("y", f"target_{map.kind}", gap, bottom + rows * cell / 2),
-    ):
-        text = figure.text(x / width, y / height, "", fontsize=size, color=FAINT)
-        figure.say(text, key if key in _TEXTS["en"] else key.split("_")[0])
-        if axis == "x":
-            text.set(ha="left", va="top")
-        else:
-            text.set(ha="left", va="center", rotation=90)
-    bar_height = min(rows * cell, 2.4)
-    bar_axes = figure.add_axes(
-        (
-            (left + columns * cell + gap) / width,
-            (bottom + rows * cell - bar_height) / height,
-            bar / width,
-            bar_height / height,
-        )
-    )
-    colorbar = figure.colorbar(image, cax=bar_axes, extend="neither")
-    ticks = [0, color_max / 2, color_max] if bar_height < 1.5 else np.linspace(0, color_max, 5)
-    colorbar.set_ticks(list(ticks), labels=[f"{t:.3f}".rstrip("0").rstrip(".") for t in ticks])
-    bar_axes.tick_params(labelsize=size - 1.5, length=2, width=0.6, color=FAINT, labelcolor=INK)
-    colorbar.outline.set(edgecolor=FAINT, linewidth=0.6)  # type: ignore[operator]
-    figure.say(bar_axes.yaxis.label, "weight").set(fontsize=size - 1, color=FAINT)
-    if extent(bar_axes.yaxis.label)[1] > bar_height:
-        bar_axes.yaxis.label.set_visible(False)
+    figure = _Figure(1, 1, language)
+    _lay_out(figure, [_AttentionPanel(figure, map, layer, head, title, color_max)])
     return figure
 
 
+def attention_side_by_side(
+    maps: Sequence[tuple[AttentionMap, int | None, int | None]],
+    *,
+    language: str = "en",
+    color_max: float = 1.0,
+) -> Figure:
+    """Several attention matrices in one figure, on one scale.
+
+    Args:
+        maps: each with its layer and head, as for `attention`.
+        language, color_max: as for `attention`.
+    Raises:
+        ValueError: no map at all, or as `attention`.
+        IndexError: no such layer or head.
+    """
+    if not maps:
+        raise ValueError("expected at least one map, got none")
+    figure = _Figure(1, 1, language)
+    _lay_out(figure, [_AttentionPanel(figure, *one, None, color_max) for one in maps])
+    return figure
+
+
+def _lay_out(figure: _Figure, panels: Sequence[_AttentionPanel]) -> None:
+    """Give a figure the size that its panels need, and put them beside each other."""
+    apart = 0.3  # inches
+    width = sum(panel.width for panel in panels) + apart * (len(panels) - 1)
+    height = max(panel.height for panel in panels)
+    figure.set_size_inches(width, height)
+    left = 0.0
+    for panel in panels:
+        panel.place(left, width, height)
+        left += panel.width + apart
+
+
+class _AttentionPanel:
+    """One attention matrix of a figure. It knows its size in inches before it has a place.
+
+    Sizes are known only once the labels are there: they are measured, then the page is laid out.
+    """
+
+    def __init__(
+        self,
+        figure: _Figure,
+        map: AttentionMap,
+        layer: int | None,
+        head: int | None,
+        title: str | None,
+        color_max: float,
+    ) -> None:
+        weights = map.head(layer, head)  # (T, S)
+        self.rows, self.columns = weights.shape
+        if not self.rows or not self.columns:
+            raise ValueError(
+                f"expected a map with tokens on both sides, got {self.rows} target and "
+                f"{self.columns} source tokens"
+            )
+        if not 0 < color_max <= 1:
+            raise ValueError(f"expected color_max above 0 and at most 1, got {color_max}")
+        self.figure, self.kind, self.color_max = figure, map.kind, color_max
+        style = style_of(map.model)
+        self.cell = float(np.clip(4.2 / max(weights.shape), 0.2, 0.5))  # inches
+        # Points; at 45° a line of text needs 1.41 of its height.
+        self.size = float(np.clip(self.cell * 30, 7.5, 11))
+        self.axes = figure.add_axes((0, 0, 1, 1), label=f"panel {len(figure.axes)}")
+        self.image = self.axes.imshow(
+            weights,
+            cmap=ListedColormap(ramp(style.color) / 255),
+            vmin=0,
+            vmax=color_max,
+            interpolation="nearest",
+            aspect="auto",
+        )
+        self._label(map)
+        renderer = FigureCanvasAgg(figure).get_renderer()
+
+        def extent(text: Text) -> tuple[float, float]:
+            with _settings():  # `save` says which characters no font has
+                box = text.get_window_extent(renderer)
+            return box.width / figure.dpi, box.height / figure.dpi
+
+        self.extent = extent
+        across = [extent(tick.label2) for tick in self.axes.xaxis.get_major_ticks()]
+        down = [extent(tick.label1)[0] for tick in self.axes.yaxis.get_major_ticks()]
+        self.gap, self.bar, self.line = 0.1, 0.14, self.size / 72 * 1.6
+        hidden = float(map.hidden(layer, head).mean())
+        self.left = max(down) + self.line + 2 * self.gap
+        self.top = max(height for _, height in across) + 2.1 * self.line + 2 * self.gap
+        self.bottom = (1.9 * self.line if hidden >= 0.0005 else 0) + self.gap
+        overhang = max((i + 0.5) * self.cell + w for i, (w, _) in enumerate(across))
+        overhang -= self.columns * self.cell
+        right = max(overhang + self.gap, self.gap + self.bar + 0.75)
+        self.heading = figure.text(
+            0, 0, "", fontsize=self.size + 1.5, color=INK, ha="left", va="top"
+        )
+        if title is None:
+            _say_heading(figure, self.heading, map, layer, head)
+        else:
+            shown = visible(title)
+            self.heading.set(text=shown, parse_math=False, fontfamily=_families(shown))
+        self.below = figure.text(
+            0, 0, "", fontsize=self.size - 1, color=FAINT, ha="left", va="bottom"
+        )
+        if hidden >= 0.0005:
+            key = "hidden_saliency" if map.kind == "saliency" else "hidden"
+            figure.say(self.below, key, percent=f"{100 * hidden:.1f}".removesuffix(".0"))
+        said = max(extent(self.heading)[0], extent(self.below)[0])
+        self.width = max(self.left + self.columns * self.cell + right, said + 2 * self.gap)
+        self.height = self.top + self.rows * self.cell + self.bottom
+
+    def _label(self, map: AttentionMap) -> None:
+        """Every row and column gets its token."""
+        axes = self.axes
+        labels = [
+            [shorten(visible(t)) for t in tokens]
+            for tokens in (map.source_tokens, map.target_tokens)
+        ]
+        look: dict[str, Any] = {
+            "parse_math": False,
+            "fontfamily": _families("".join(map.source_tokens + map.target_tokens)),
+            "fontsize": self.size,
+            "color": INK,
+        }
+        axes.xaxis.tick_top()
+        axes.xaxis.set_label_position("top")
+        axes.set_xticks(
+            range(self.columns),
+            labels[0],
+            rotation=45,
+            ha="left",
+            va="center",
+            rotation_mode="anchor",
+            **look,
+        )
+        axes.set_yticks(range(self.rows), labels[1], **look)
+        axes.tick_params(length=2.5, width=0.6, pad=2, color=FAINT)
+        axes.set_xticks(np.arange(self.columns + 1) - 0.5, minor=True)
+        axes.set_yticks(np.arange(self.rows + 1) - 0.5, minor=True)
+        axes.grid(which="minor", color=INK, alpha=0.1, linewidth=0.5)
+        axes.tick_params(which="minor", length=0)
+        axes.spines[:].set(color=FAINT, linewidth=0.6)
+
+    def place(self, left: float, width: float, height: float) -> None:
+        """Put the panel `left` inches into a figure of that size, at its top."""
+        figure, gap, line = self.figure, self.gap, self.line
+        wide, high = self.columns * self.cell, self.rows * self.cell
+        bottom = height - self.height
+        foot = bottom + self.bottom
+        start = left + self.left
+        self.axes.set_position((start / width, foot / height, wide / width, high / height))
+        self.heading.set_position(((left + gap) / width, 1 - gap / height))
+        self.below.set_position(((left + gap) / width, (bottom + gap) / height))
+        for axis, key, x, y in (
+            ("x", f"source_{self.kind}", start, height - gap - 1.7 * line),
+            ("y", f"target_{self.kind}", left + gap, foot + high / 2),
+        ):
+            text = figure.text(x / width, y / height, "", fontsize=self.size, color=FAINT)
+            figure.say(text, key if key in _TEXTS["en"] else key.split("_")[0])
+            if axis == "x":
+                text.set(ha="left", va="top")
+            else:
+                text.set(ha="left", va="center", rotation=90)
+        bar_height = min(high, 2.4)
+        bar_axes = figure.add_axes(
+            (
+                (start + wide + gap) / width,
+                (foot + high - bar_height) / height,
+                self.bar / width,
+                bar_height / height,
+            ),
+            label=f"bar {len(figure.axes)}",
+        )
+        colorbar = figure.colorbar(self.image, cax=bar_axes, extend="neither")
+        top = self.color_max
+        ticks = [0, top / 2, top] if bar_height < 1.5 else np.linspace(0, top, 5)
+        labels = [f"{t:.3f}".rstrip("0").rstrip(".") for t in ticks]
+        if top < 1:
+            labels[-1] = f"≥ {labels[-1]}"
+        colorbar.set_ticks(list(ticks), labels=labels)
+        bar_axes.tick_params(
+            labelsize=self.size - 1.5, length=2, width=0.6, color=FAINT, labelcolor=INK
+        )
+        colorbar.outline.set(edgecolor=FAINT, linewidth=0.6)  # type: ignore[operator]
+        key = "share" if self.kind == "saliency" else "weight"
+        figure.say(bar_axes.yaxis.label, key).set(fontsize=self.size - 1, color=FAINT)
+        if self.extent(bar_axes.yaxis.label)[1] > bar_height:
+            bar_axes.yaxis.label.set_visible(False)
+
+
 def _say_heading(
-    figure: _Figure, text: Text, map: AttentionMap, layer: int | None, head: int | None, model: str
+    figure: _Figure, text: Text, map: AttentionMap, layer: int | None, head: int | None
 ) -> None:
     numbers = {
         "layers": map.num_layers,
@@ -334,7 +430,7 @@ def _say_heading(
         else:
             keys.append(("mean_layers" if layer is None else "layer", numbers))
             keys.append(("mean_heads" if head is None else "head", numbers))
-    figure.say_all(text, keys, before=f"{visible(model)} · ", joint=" · ")
+    figure.say_all(text, keys, model=map.model, joint=" · ")
 
 
 def vector(
@@ -371,7 +467,7 @@ def vector(
     figure.say(axes.xaxis.label, "vector_numbers").set(fontsize=9.5, color=INK)
     heading = figure.text(0.04, 0.93, "", fontsize=11.5, color=INK, ha="left", va="top")
     if title is None:
-        figure.say_all(heading, [("vector", {})], before=f"{visible(style_of(model).label)} · ")
+        figure.say_all(heading, [("vector", {})], model=model)
     else:
         heading.set(text=visible(title), parse_math=False, fontfamily=_families(title))
     bar = figure.add_axes((0.895, 0.3, 0.014, 0.42))

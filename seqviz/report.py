@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,16 @@ def write_json(path: str | os.PathLike[str], content: Any) -> None:
 
 def write_text(path: str | os.PathLike[str], content: str) -> None:
     """Write a text file aside and rename it."""
+    write_bytes(path, content.encode("utf-8"))
+
+
+def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file aside and rename it."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+        with os.fdopen(handle, "wb") as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
@@ -234,6 +240,7 @@ def results(
     trainings: dict[str, dict[str, Any]],
     length: dict[str, Any] | None = None,
     found: dict[str, Any] | None = None,
+    more: Sequence[str] = (),
 ) -> str:
     """Markdown of what was measured on the shipped weights, with what it was measured by.
 
@@ -241,6 +248,7 @@ def results(
         trainings: ``training.json`` of the models.
         length: content of ``length.json``, see `seqviz.length_report`.
         found: content of ``coverage.json``: how far "not found" can be trusted.
+        more: Markdown of other measurements, which follow.
     """
     rows = [
         "| model | parameters | target tokens seen | loss, nats a token | BLEU | brevity penalty |",
@@ -267,7 +275,7 @@ def results(
         f"(`{first['dev_data']['name']}`, SHA-256 `{first['dev_data']['sha256'][:12]}…`): loss with the "
         f"reference as input, BLEU of greedy output on {bleu.get('sentences', 0)} sentences "
         f"(`{bleu.get('signature', 'not measured')}`). One run a model, without intervals: a first look, no claim. "
-        f"Trained on {first['hardware']}.",
+        f"Trained on {first['hardware']}. Loss curves: `models/report/losses.svg`.",
     ]
     if length:
         rows += ["", length_results(length)]
@@ -283,6 +291,8 @@ def results(
             f"{half['precision']:.2f}, recall {half['recall']:.2f} (`seqviz report`, "
             "`models/report/coverage.json`).",
         ]
+    for block in more:
+        rows += ["", block]
     return "\n".join(rows)
 
 

@@ -29,6 +29,7 @@ RECIPES = {
     "Muon 0.006": (1e-3, 0.006),
     "Muon 0.012": (1e-3, 0.012),
     "Muon 0.024": (1e-3, 0.024),
+    "Muon 0.048": (1e-3, 0.048),
 }
 """Candidates: learning rate of AdamW and of Muon for the matrices (0: AdamW for them, too)."""
 
@@ -100,12 +101,15 @@ def run(
     pairs: Sequence[corpus.Pair],
     folder: Path,
     tokens: int,
+    config: dict[str, Any] | None = None,
 ) -> dict[str, Any] | None:
     """Train one trial, or go on with it, and measure it; what is finished is read back.
 
     Args:
         pairs: development pairs on which the loss is measured.
         folder: of all trials; each has a folder of its own in it.
+        tokens: budget of target tokens.
+        config: settings of the architecture that differ from those of the shipped models.
     Returns:
         what the report says of the trial, or None if a signal stopped it (its state is saved).
     """
@@ -127,6 +131,7 @@ def run(
             tokens=tokens,
             dev=dev,
             dev_every_tokens=max(1, tokens // 4),
+            config=config,
         )
     except training.DivergedError as error:
         return _keep(done, settings, {"diverged": str(error)})
@@ -146,6 +151,7 @@ def run(
 
 
 def _keep(path: Path, settings: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
+    path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_suffix(".partial")
     aside.write_text(json.dumps({"settings": settings, "result": result}), encoding="utf-8")
     os.replace(aside, path)
@@ -212,3 +218,55 @@ def report(
     if what == "recipe":
         found["lowest"] = choice(results)
     return found
+
+
+# ---------------------------------------------------------------------------------------------
+# In words
+
+
+def _measured_by(report: dict[str, Any]) -> str:
+    dev = report["dev_data"]
+    return (
+        f"Measured by `{report['command']}` on {dev['pairs']:,} pairs of `{dev['name']}` (SHA-256 "
+        f"`{dev['sha256'][:12]}…`); {report['hardware']}."
+    )
+
+
+def recipe_table(report: dict[str, Any]) -> str:
+    """Markdown of the candidates' development losses, the lowest of each model in bold."""
+    candidates = list(next(iter(report["trials"].values())))
+    rows = [
+        f"Which recipe: development loss (nats a token) after {report['tokens']:,} target tokens from "
+        "scratch, the same candidates for every model; one seed each, so small differences say nothing.",
+        "",
+        f"| model | {' | '.join(candidates)} |",
+        f"| --- |{' --- |' * len(candidates)}",
+    ]
+    for model, found in report["trials"].items():
+        cells = []
+        for name in candidates:
+            loss = found[name].get("dev_loss")
+            cell = "diverged" if loss is None else f"{loss:.3f}"
+            cells.append(f"**{cell}**" if name == report["lowest"][model] else cell)
+        rows.append(f"| `{model}` | {' | '.join(cells)} |")
+    return "\n".join([*rows, "", _measured_by(report)])
+
+
+def mechanism_table(report: dict[str, Any]) -> str:
+    """Markdown of the losses of each context and seed, by length."""
+    first = next(iter(next(iter(report["trials"].values())).values()))
+    buckets = [f"{b['low']}–{b['high']}" for b in first["by_length"]]
+    rows = [
+        "What the context alone does, and what a seed does: the same LSTM with one fixed vector, the plain "
+        f"mean of all source states, or attention; development loss (nats a token) after "
+        f"{report['tokens']:,} target tokens, overall and by English words.",
+        "",
+        f"| model | seed | all | {' | '.join(buckets)} |",
+        f"| --- | --- | --- |{' --- |' * len(buckets)}",
+    ]
+    for model, found in report["trials"].items():
+        for trial in found.values():
+            losses = [trial["dev_loss"], *(b["loss"] for b in trial["by_length"])]
+            cells = " | ".join(f"{loss:.3f}" for loss in losses)
+            rows.append(f"| `{model}` | {trial['seed']} | {cells} |")
+    return "\n".join([*rows, "", _measured_by(report)])

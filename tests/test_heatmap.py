@@ -110,7 +110,7 @@ def test_scale_is_the_same_whatever_the_weights():
     levels = np.round(map_.head() / 0.5 * 255).astype(int)
     color = styles.MODEL_STYLES["transformer"].color
     np.testing.assert_array_equal(pixels(half), styles.ramp(color)[levels])
-    assert said(classed(half, "sv-scale")[0]) == "00.5 weight"
+    assert said(classed(half, "sv-scale")[0]) == "0≥ 0.5 weight"
 
 
 def test_odd_words_are_text_and_nothing_else():

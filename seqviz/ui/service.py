@@ -15,6 +15,7 @@ from seqviz.ui import growth
 from seqviz.ui.growth import Growth, Stage
 
 if TYPE_CHECKING:
+    from seqviz.attribution import Saliency
     from seqviz.coverage import Lexicon, Word
     from seqviz.translation import Candidate, Translation, Translator
 
@@ -81,6 +82,7 @@ class Service:
         self._cache = _Cache(1024)
         self._attention_cache = _Cache(24)
         self._candidates = _Cache(24)
+        self._saliency = _Cache(24)
         self._training: dict[str, dict[str, Any]] = {}
         self._reports: dict[
             str, tuple[tuple[int, int], Any]
@@ -200,6 +202,19 @@ class Service:
             if found is None:
                 found = translator.candidates(translation, count)
                 self._candidates.put(key, found)
+        return found
+
+    def saliency(self, name: str, translation: Translation) -> Saliency:
+        """What each token of a translation depends on; see `seqviz.attribution.saliency`."""
+        from seqviz import attribution
+
+        translator = self.translator(name)
+        key = (name, translation.source, translation.target_ids)
+        with self._locks[name]:
+            found = self._saliency.get(key)
+            if found is None:
+                found = attribution.saliency(translator, translation)
+                self._saliency.put(key, found)
         return found
 
     def translate_paragraphs(
@@ -354,6 +369,25 @@ class Service:
         except FileNotFoundError:
             return None
         return self._reports[name][1]
+
+    def best_head(self, name: str) -> tuple[int, int] | None:
+        """Layer and head of cross-attention closest to alignments by hand, counted from 0.
+
+        None where that was not measured on the weights that are loaded.
+        """
+        chosen = (self._alignment(name) or {}).get("choice", {}).get(name)
+        return (chosen["layer"], chosen["head"]) if chosen else None
+
+    def alignment_error_rate(self, name: str) -> float | None:
+        """Of the head that `best_head` names, on sentences that it was not chosen on, 0 to 1."""
+        found = self._alignment(name)
+        return found["results"][name]["aer"]["value"] if found else None
+
+    def _alignment(self, name: str) -> dict[str, Any] | None:
+        report = self.report("attention")
+        weights = (report or {}).get("models", {}).get(name, {}).get("weights_sha256")
+        same = weights is not None and weights == self.training(name).get("weights_sha256")
+        return report if same else None
 
     def examples(self) -> list[dict[str, Any]]:
         """Example sentences: ``id, english, french, chinese``."""

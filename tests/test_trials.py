@@ -1,0 +1,132 @@
+"""Short training runs: every model gets the same candidates, and what is finished is kept."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from seqviz import corpus, trials
+from seqviz.architectures import MODEL_NAMES
+from seqviz.training import DivergedError, Recipe
+from seqviz.translation import load
+
+SMALL = {"d_model": 16, "width": 24, "vector_size": 24, "attention_size": 8, "num_layers": 1}
+RECIPE = Recipe(batch_tokens=60, warmup_tokens=60)
+
+
+@pytest.fixture(autouse=True)
+def no_cuda(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+
+
+@pytest.fixture
+def material(tmp_path: Path, sentence_pairs, tiny_tokenizer) -> dict[str, Any]:
+    files = {}
+    for name, pairs in (("train", sentence_pairs[:60]), ("dev", sentence_pairs[100:])):
+        files[name] = tmp_path / f"{name}.tsv"
+        lines = [f"d\t{english}\t{french}\n" for english, french in pairs]
+        files[name].write_text("".join(lines), encoding="utf-8")
+    encoded = {
+        name: corpus.encode_corpus(path, tiny_tokenizer, tmp_path / "encoded")
+        for name, path in files.items()
+    }
+    return {
+        "sources": [corpus.Source(encoded["train"])],
+        "tokenizer": tiny_tokenizer,
+        "dev": encoded["dev"],
+        "pairs": trials.dev_pairs(files["dev"], 20),
+        "folder": tmp_path / "trials",
+        "tokens": 400,
+        "config": SMALL,
+    }
+
+
+def test_every_model_gets_the_same_candidates():
+    planned = trials.recipe_trials(RECIPE)
+    by_model = {
+        model: [(t.name, asdict(t.recipe)) for t in planned if t.model == model]
+        for model in MODEL_NAMES
+    }
+    assert len({json.dumps(found) for found in by_model.values()}) == 1
+    assert len(planned) == len(MODEL_NAMES) * len(trials.RECIPES)
+    assert len({trial.folder for trial in planned}) == len(planned)
+    assert any(t.recipe.matrix_learning_rate == 0 for t in planned)  # AdamW alone is a candidate
+
+
+def test_each_context_gets_the_same_seeds():
+    planned = trials.mechanism_trials(RECIPE)
+    assert Counter(t.model for t in planned) == {"lstm": 2, "lstm-mean": 2, "lstm-attention": 2}
+    assert {t.recipe.seed for t in planned} == {1, 2}
+    same = {json.dumps({**asdict(t.recipe), "seed": 0}) for t in planned}
+    assert len(same) == 1
+
+
+def test_a_trial_is_measured_and_kept(material, monkeypatch):
+    trial = trials.Trial("lstm", "Muon 0.012", RECIPE)
+    found = trials.run(trial, **material)
+    assert found is not None
+    assert found["target_tokens"] >= 400
+    assert found["dev_loss"] < math.log(len(material["tokenizer"])) + 0.5
+    assert sum(bucket["n"] for bucket in found["by_length"]) == 20
+    # The loss is that of the model that was saved.
+    translator = load(material["folder"] / trial.folder / "model")
+    losses = translator.losses([(p.source, p.target) for p in material["pairs"]])
+    total = sum(x.sum() for x in losses) / sum(len(x) for x in losses)
+    assert found["dev_loss"] == pytest.approx(total, abs=1e-3)
+
+    def never(*args: Any, **arguments: Any) -> None:
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(trials.training, "train", never)
+    assert trials.run(trial, **material) == found
+
+
+def test_a_stopped_trial_has_no_result_and_goes_on(material, monkeypatch):
+    trial = trials.Trial("lstm", "seed 1", RECIPE)
+    train = trials.training.train
+    steps: list[int] = []
+
+    def stopping(*args: Any, **arguments: Any) -> Any:
+        def on_step(position: Any, loss: float) -> None:
+            steps.append(position.step)
+            if position.step == 3:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        return train(*args, on_step=on_step, **arguments)
+
+    monkeypatch.setattr(trials.training, "train", stopping)
+    assert trials.run(trial, **material) is None
+    assert not list(material["folder"].rglob("result.json"))
+    found = trials.run(trial, **material)
+    assert found is not None
+    assert steps == list(range(1, max(steps) + 1))  # no step twice
+
+
+def test_a_trial_that_diverges_is_a_result_and_is_not_chosen(material, monkeypatch):
+    def diverge(*args: Any, **arguments: Any) -> None:
+        raise DivergedError("expected a finite loss, got nan")
+
+    monkeypatch.setattr(trials.training, "train", diverge)
+    found = trials.run(trials.Trial("lstm", "AdamW 9", RECIPE), **material)
+    assert found == {"diverged": "expected a finite loss, got nan"}
+    results = {"lstm": {"AdamW 9": found, "b": {"dev_loss": 5.0}, "a": {"dev_loss": 4.0}}}
+    assert trials.choice(results) == {"lstm": "a"}
+
+
+def test_report(material):
+    results = {"lstm": {"a": {"dev_loss": 4.0}, "b": {"dev_loss": 3.0}}}
+    arguments = (results, 400, material["sources"], material["dev"], 20)
+    found = trials.report("recipe", *arguments)
+    assert found["lowest"] == {"lstm": "b"}
+    assert found["dev_data"]["pairs"] == 20
+    assert found["data"][0]["sha256"]
+    assert "lowest" not in trials.report("mechanism", *arguments)
