@@ -19,28 +19,35 @@ from seqviz.version import __version__, versions
 if TYPE_CHECKING:
     from seqviz.architectures import MODEL_NAMES
     from seqviz.attention_map import AttentionMap
-    from seqviz.translation import ModelError, Note, Translation, Translator, load
+    from seqviz.attribution import Saliency, saliency
+    from seqviz.translation import Candidate, ModelError, Note, Translation, Translator, load
 
 __all__ = [
     "MODEL_NAMES",
     "AttentionMap",
+    "Candidate",
     "ModelError",
     "Note",
+    "Saliency",
     "Translation",
     "Translator",
     "__version__",
     "load",
+    "saliency",
     "versions",
 ]
 
 _HOMES = {
     "MODEL_NAMES": "seqviz.architectures",
     "AttentionMap": "seqviz.attention_map",
+    "Candidate": "seqviz.translation",
     "ModelError": "seqviz.translation",
     "Note": "seqviz.translation",
+    "Saliency": "seqviz.attribution",
     "Translation": "seqviz.translation",
     "Translator": "seqviz.translation",
     "load": "seqviz.translation",
+    "saliency": "seqviz.attribution",
 }
 
 
