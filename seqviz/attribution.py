@@ -14,10 +14,13 @@ Shapes: `B` copies of the source in a batch, `L` layers, `H` heads, `T` target l
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import operator
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,8 +29,11 @@ from torch import Tensor
 from transformers import PreTrainedModel
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 
+from seqviz import report, scores
+from seqviz import tokenizer as tokenizers
 from seqviz.architectures.recurrent import RecurrentForConditionalGeneration
 from seqviz.attention_map import AttentionMap
+from seqviz.shipped import models_folder
 from seqviz.translation import Translation, Translator
 
 UNITS = ("words", "pieces")
@@ -333,3 +339,312 @@ def head_statistics(map: AttentionMap) -> HeadStatistics:
         entropy=np.maximum(0.0, -(weights * logarithms).sum(axis=-1)).mean(axis=-1),
         end_mass=weights[..., special].sum(axis=-1).mean(axis=-1),
     )
+
+
+# ---------------------------------------------------------------------------------------------
+# Links between words, and how well they agree with people's
+
+
+def links(
+    map: AttentionMap, layer: int | None = None, head: int | None = None
+) -> frozenset[tuple[int, int]]:
+    """Link each target word to the source word of the largest weight in its row.
+
+    A target word has no link where a special token holds more than any word, or where its row is zero.
+    Of equal weights the first counts.
+
+    Args:
+        map: with its special tokens; pieces are merged to words.
+        layer, head: as in `AttentionMap.head`: None for the mean.
+    Returns:
+        (source word, target word) pairs, both counted from 0.
+    Raises:
+        IndexError: no such layer or head.
+        ValueError: a map with hidden columns: the end token could not win.
+    """
+    if map.hidden_mass.any():
+        raise ValueError(
+            "expected a map with its special tokens, got one with hidden columns; "
+            "use it with specials=True"
+        )
+    words = map.words(specials=True)
+    found = set()
+    for target, row in zip(words.target_words, words.head(layer, head), strict=True):
+        if target >= 0 and row.size and row.max() > 0:
+            source = words.source_words[int(row.argmax())]
+            if source >= 0:
+                found.add((source, target))
+    return frozenset(found)
+
+
+def diagonal_links(source_words: int, target_words: int) -> frozenset[tuple[int, int]]:
+    """Link each target word to the source word at the same share of the sentence: no model at all."""
+    if not source_words:
+        return frozenset()
+    return frozenset((int((t + 0.5) * source_words / target_words), t) for t in range(target_words))
+
+
+def alignment_counts(
+    found: frozenset[tuple[int, int]], pair: Mapping[str, Any]
+) -> tuple[int, int, int, int]:
+    """What the alignment error rate of a pair is made of: |A∩S|, |A∩P|, |A|, |S|.
+
+    Args:
+        found: A, links (source word, target word).
+        pair: ``sure`` (S) and ``possible`` links in the same order; P is both together.
+    """
+    sure = {(i, j) for i, j in pair["sure"]}
+    possible = sure | {(i, j) for i, j in pair["possible"]}
+    return len(found & sure), len(found & possible), len(found), len(sure)
+
+
+def alignment_error_rate(counts: np.ndarray) -> np.ndarray:
+    """1 − (|A∩S| + |A∩P|) / (|A| + |S|), 0–1, lower is better.
+
+    Args:
+        counts: sums of `alignment_counts`, (…, 4).
+    Returns:
+        (…); NaN where there are neither links nor sure links.
+    Source: Och & Ney 2003, section 5.
+    """
+    counts = np.asarray(counts, np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return 1 - (counts[..., 0] + counts[..., 1]) / (counts[..., 2] + counts[..., 3])
+
+
+def teacher_forced(translator: Translator, source: str, target: str) -> Translation:
+    """A given target as if the model had written it: for its attention and saliency.
+
+    Args:
+        source: English text that is read at once.
+        target: French text, such as a reference; the end token follows.
+    Returns:
+        its ``target_words`` are the whitespace words of `target`.
+    Raises:
+        ValueError: a side that is empty or too long, or characters outside the vocabulary in `target`.
+    """
+    ids = tokenizers.segment(translator.tokenizer, target).ids
+    if not ids:
+        raise ValueError("expected a target with words, got an empty one; give its translation")
+    return translator.translate_from(source, (*ids, translator.tokenizer.eos_token_id))
+
+
+def _forced(translator: Translator, pair: Mapping[str, Any]) -> Translation:
+    """`teacher_forced` of an aligned pair, whose link numbers must mean the same words."""
+    translation = teacher_forced(translator, pair["english"], pair["french"])
+    for side, words in (
+        ("english", translation.source_words),
+        ("french", translation.target_words),
+    ):
+        expected = pair[side].split()
+        if len(words) != len(expected):
+            raise ValueError(
+                f"expected the {len(expected)} whitespace words of {pair[side]!r}, the tokenizer sees "
+                f"{len(words)}; write the text without doubled or invisible characters"
+            )
+    for i, j in (*pair["sure"], *pair["possible"]):
+        if not (0 <= i < len(translation.source_words) and 0 <= j < len(translation.target_words)):
+            raise ValueError(
+                f"expected links [English word, French word] within {len(translation.source_words)} and "
+                f"{len(translation.target_words)} words, got [{i}, {j}] for {pair['english']!r}; "
+                "count words from 0"
+            )
+    return translation
+
+
+def _cross(translation: Translation) -> AttentionMap:
+    if "cross" not in translation.attentions:
+        raise ValueError(
+            f"expected a model with cross-attention, got {translation.model}, which has none; "
+            "use saliency"
+        )
+    return translation.attention("cross")
+
+
+def _head_counts(maps: Sequence[AttentionMap], pairs: Sequence[Mapping[str, Any]]) -> np.ndarray:
+    """`alignment_counts` of every head and pair, (L, H, N, 4)."""
+    words = [map_.words(specials=True) for map_ in maps]
+    return np.array(
+        [
+            [
+                [
+                    alignment_counts(links(map_, layer, head), pair)
+                    for map_, pair in zip(words, pairs, strict=True)
+                ]
+                for head in range(words[0].num_heads)
+            ]
+            for layer in range(words[0].num_layers)
+        ]
+    )
+
+
+def head_error_rates(translator: Translator, pairs: Sequence[Mapping[str, Any]]) -> np.ndarray:
+    """Alignment error rate of every head of the cross-attention, given the human translation.
+
+    Args:
+        pairs: ``english``, ``french``, and ``sure`` and ``possible`` links [English word, French word]
+            between whitespace words, counted from 0, as in the project's ``texts.json``.
+    Returns:
+        (L, H), 0–1.
+    Raises:
+        ValueError: no pairs, no sure link in any, a model without cross-attention, a text that cannot be
+            forced (see `teacher_forced`), links outside the texts.
+    """
+    if not any(pair["sure"] for pair in pairs):
+        raise ValueError(
+            f"expected pairs with sure links, got {len(pairs)} pairs without any; align some words"
+        )
+    maps = [_cross(_forced(translator, pair)) for pair in pairs]
+    return alignment_error_rate(_head_counts(maps, pairs).sum(axis=2))
+
+
+def choose_head(translator: Translator, pairs: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
+    """The head of the cross-attention that agrees best with alignments made by hand.
+
+    Args:
+        pairs: as in `head_error_rates`. Score the choice on other pairs: the best of many heads looks
+            better on its own pairs than it is.
+    Returns:
+        layer and head, both counted from 0; of equal ones the first.
+    Raises:
+        ValueError: see `head_error_rates`.
+    """
+    return _best(head_error_rates(translator, pairs))
+
+
+def _best(rates: np.ndarray) -> tuple[int, int]:
+    layer, head = np.unravel_index(int(rates.argmin()), rates.shape)
+    return int(layer), int(head)
+
+
+# ---------------------------------------------------------------------------------------------
+# The report
+
+
+RESAMPLES = 1_000
+
+NOTE = (
+    "AER on so few pairs is a small sample: read a difference only where the intervals are far apart. They "
+    "cover the choice of sentence pairs, not that of the head, of the annotator or of a training seed. The "
+    "human translation was forced on the models, so this is not about their own output. A head that agrees "
+    "with alignments is not thereby a reason for what the model writes. Layers and heads are counted from 0."
+)
+
+
+def aligned_pairs() -> list[dict[str, Any]]:
+    """The project's hand-aligned pairs: those at even places to choose on, the others to report."""
+    file = Path(__file__).parent / "texts.json"
+    return json.loads(file.read_text(encoding="utf-8"))["aligned"]
+
+
+def pairs_digest(pairs: Sequence[Mapping[str, Any]]) -> str:
+    """SHA-256 of texts and links, so that a report can tell that they have changed."""
+    keys = ("english", "french", "sure", "possible")
+    content = json.dumps([[pair[key] for key in keys] for pair in pairs], ensure_ascii=False)
+    return hashlib.sha256(content.encode("utf-8")).hexdigest()
+
+
+def alignment_report(
+    translators: Mapping[str, Translator],
+    pairs: Sequence[Mapping[str, Any]],
+    *,
+    number: int = RESAMPLES,
+) -> dict[str, Any]:
+    """Choose a head on every second pair, and score it on the others beside all else that links words.
+
+    Args:
+        translators: by name.
+        pairs: as in `head_error_rates`; those at even places are chosen on.
+        number: resamples of sentence pairs for the intervals.
+    Returns:
+        ``choice`` by model with several heads; ``heads`` by model with cross-attention: each head's ``aer``
+        on the pairs chosen on, ``entropy`` in bits and ``end_mass`` 0–1 (means over these pairs), (L, H);
+        ``results`` on the other pairs: ``links``, ``precision``, ``recall``, ``aer`` with its 95 %
+        interval, and what was scored in ``says``. A model's name stands for its attention (of several heads
+        the chosen one), ``<name>:mean`` for the mean of all heads, ``<name>:saliency``, ``diagonal``.
+    """
+    chosen_on, reported = pairs[0::2], pairs[1::2]
+    choice: dict[str, dict[str, int]] = {}
+    heads: dict[str, Any] = {}
+    scored: dict[str, tuple[str, np.ndarray]] = {}
+
+    def score(key: str, says: str, found: Sequence[frozenset[tuple[int, int]]]) -> None:
+        counts = [alignment_counts(a, pair) for a, pair in zip(found, reported, strict=True)]
+        scored[key] = (says, np.array(counts))
+
+    for name, translator in translators.items():
+        forced = [_forced(translator, pair) for pair in reported]
+        if "cross" in forced[0].attentions:
+            choosing = [_cross(_forced(translator, pair)) for pair in chosen_on]
+            rates = alignment_error_rate(_head_counts(choosing, chosen_on).sum(axis=2))
+            statistics = [head_statistics(map_) for map_ in choosing]
+            heads[name] = {
+                "aer": rates.round(4).tolist(),
+                "entropy": np.mean([s.entropy for s in statistics], axis=0).round(4).tolist(),
+                "end_mass": np.mean([s.end_mass for s in statistics], axis=0).round(4).tolist(),
+            }
+            layer, head = _best(rates)
+            maps = [translation.attention("cross") for translation in forced]
+            says = "attention"
+            if rates.size > 1:
+                choice[name] = {"layer": layer, "head": head}
+                says = f"attention of layer {layer}, head {head}, the best on the other pairs"
+                score(f"{name}:mean", "mean over all layers and heads", [links(m) for m in maps])
+            score(name, says, [links(m, layer, head) for m in maps])
+        score(
+            f"{name}:saliency",
+            "gradient × input",
+            [links(saliency(translator, t).shares(specials=True)) for t in forced],
+        )
+    lengths = [(len(p["english"].split()), len(p["french"].split())) for p in reported]
+    score("diagonal", "words at the same place, no model", [diagonal_links(*n) for n in lengths])
+
+    draws = scores.resamples(len(reported), number, (1,))
+    return {
+        "schema": 1,
+        "note": NOTE,
+        "choice": choice,
+        "heads": heads,
+        "resamples": number,
+        "results": {key: _scored(says, counts, draws) for key, (says, counts) in scored.items()},
+    }
+
+
+def _scored(says: str, counts: np.ndarray, draws: np.ndarray) -> dict[str, Any]:
+    agree_sure, agree, number, sure = (int(n) for n in counts.sum(axis=0))
+    low, high = (
+        scores.interval(scores.resampled(alignment_error_rate, counts, draws)) or (None,) * 2
+    )
+    return {
+        "says": says,
+        "links": number,
+        "precision": round(agree / number, 4) if number else None,
+        "recall": round(agree_sure / sure, 4),
+        "aer": {
+            "value": round(float(alignment_error_rate(counts.sum(axis=0))), 4),
+            "low": None if low is None else round(low, 4),
+            "high": None if high is None else round(high, 4),
+        },
+    }
+
+
+def aligned_head(model: str | Translator) -> tuple[int, int] | None:
+    """The head of a shipped model's cross-attention that is closest to alignments made by hand.
+
+    Args:
+        model: name of a shipped model, or a loaded one.
+    Returns:
+        layer and head, counted from 0, as ``models/report/attention.json`` has them; None where that was
+        not measured on these very weights, or the model has no heads to choose from.
+    """
+    models = models_folder()
+    if isinstance(model, Translator):
+        name, training = model.name, model.training
+    else:
+        name, training = model, report.read_training(models).get(model, {})
+    content = report.read_report(models, "attention") or {}
+    chosen = content.get("choice", {}).get(name)
+    measured = content.get("models", {}).get(name, {}).get("weights_sha256")
+    if chosen is None or measured is None or measured != training.get("weights_sha256"):
+        return None
+    return chosen["layer"], chosen["head"]

@@ -140,9 +140,9 @@
 
   /* While decoding is stepped through, the row of the step is lit in every map whose rows are the output. */
   document.addEventListener("seqviz:step", (event) => {
-    const { row, piece } = event.detail ?? {};
+    const { row, piece, model } = event.detail ?? {};
     for (const map of document.querySelectorAll(".sv-map")) {
-      if (!["cross", "decoder", "saliency"].includes(map.dataset.kind)) continue;
+      if (map.dataset.model !== model || !["cross", "decoder", "saliency"].includes(map.dataset.kind)) continue;
       const wanted = map.dataset.unit === "pieces" ? piece : row;
       const { rows } = sizeOf(cellsOf(map));
       locked.delete(map);

@@ -127,7 +127,7 @@ def render(
     unit = "pieces" if len(set(map.target_words)) < rows else "words"
     return (
         f'<figure class="sv-map" style="{_style(style)}" data-source="{zlib.crc32(repr(source).encode())}" '
-        f'data-kind="{kind}" data-unit="{unit}" '
+        f'data-kind="{kind}" data-unit="{unit}" data-model="{escape(visible(map.model))}" '
         f'data-say-nothing="{say("point")}" data-say-cell="{say(f"cell_{kind}")}" '
         f'data-say-row="{say(f"row_{kind}")}" data-say-column="{say(f"column_{kind}")}">'
         f'<figcaption class="sv-title">{_name(map.model, language)}'

@@ -8,6 +8,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -18,6 +19,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from seqviz import ui
+from seqviz.export import FORMATS
 from seqviz.translation import Translator
 from seqviz.ui import attention, look
 from seqviz.ui.attention import FIXED, Choice
@@ -44,7 +46,8 @@ def service(translators, tmp_path) -> Service:
 def draw(service: Service, language: str = "en", **choice: Any) -> dict[str, Any]:
     """The last state that the tab comes to."""
     choice = {"text": SENTENCE, **choice}
-    names = ("message", "picture", "caution", "heads", "kind", "layer", "head", "part")
+    names = ("message", "picture", "caution", "view", "kind", "layer", "head", "part")
+    names += ("steps",)
     states = list(attention._draw(service, Choice(**choice), language))
     return dict(zip(names, states[-1], strict=True))
 
@@ -73,7 +76,7 @@ def test_map_of_a_translation(service, model: str):
     several = model == "transformer"
     assert shown["layer"].visible is several and shown["head"].visible is several
     assert choices(shown["kind"]) == (["cross", "encoder", "decoder"] if several else ["cross"])
-    assert choices(shown["layer"]) == (["", 0, 1] if several else ["", 0])
+    assert choices(shown["layer"]) == (["", 0, 1] if several else ["best", "", 0])
     assert shown["part"].visible is False
 
 
@@ -82,9 +85,10 @@ def test_fixed_vector_is_drawn_as_what_it_is(service, model: str, translators):
     shown = draw(service, model=model, language="zh")
     assert "解码器所能知道的，全在这里。" in shown["picture"]
     assert words("attention_caution_vector", "zh") in shown["caution"]
-    assert shown["kind"].visible is False and shown["heads"] == ""
+    assert shown["kind"].visible is False and "sv-heads" not in shown["picture"]
+    assert choices(shown["view"]) == ["attention", "saliency"]
     translation = service.translate(model, SENTENCE, attention=True)
-    vector = attention._vector(service, model, translation)
+    vector = translators[model].vector(translation)
     # The same numbers as from the tokenizer's own call of the model's encoder.
     translator = translators[model]
     encoded = translator.tokenizer(SENTENCE, return_tensors="pt")
@@ -110,7 +114,7 @@ def test_kind_layer_and_head(service):
     assert labels(shown["picture"], "sv-down") == list(translation.source_words)
     assert "layer 2 of 2 · head 1 of 2" in shown["picture"]
     assert shown["layer"].value == 1 and shown["head"].value == 0
-    assert 'data-layer="1" data-head="0" aria-pressed="true"' in shown["heads"]
+    assert 'data-layer="1" data-head="0" aria-pressed="true"' in shown["picture"]
 
 
 def test_what_a_model_lacks_falls_back_and_is_said(service):
@@ -125,13 +129,113 @@ def test_what_a_model_lacks_falls_back_and_is_said(service):
 
 def test_two_models_on_one_scale(service):
     shown = draw(service, model="lstm-attention", second="transformer", color_max=0.5)["picture"]
-    root = ElementTree.fromstring(shown)
-    assert root.get("class") == "sv-pair" and len(root) == 2
-    assert shown.count("00.5 weight") == 0 and shown.count("</i>0.5 weight") == 2
+    (pair,) = [e for e in ElementTree.fromstring(shown).iter() if e.get("class") == "sv-pair"]
+    assert len(pair) == 2
+    assert shown.count("</i>≥ 0.5 weight") == 2
     same = draw(service, model="transformer", second="transformer")["picture"]
     assert "sv-pair" not in same
     mixed = draw(service, model="rnn", second="transformer")["picture"]
     assert "sv-vector" in mixed and "sv-map" in mixed
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_chosen_start_is_kept_in_all_that_is_shown(service, model: str):
+    own = service.translate(model, SENTENCE, attention=True)
+    token = service.candidates(model, own)[0][2].token_id
+    forced = service.translate_from(model, SENTENCE, [token], attention=True)
+    assert forced.target_ids[0] == token != own.target_ids[0]
+    key = attention._key(Choice(SENTENCE, model))
+    chosen = {"key": key, "ids": [token]}
+    choice = attention._choice(
+        SENTENCE, model, "", "attention", "cross", "", "", "words", False, 1, 1.0, 0, chosen
+    )
+    assert choice.prefix == (token,)
+    shown = draw(service, model=model, prefix=choice.prefix)
+    assert words("note_forced", "en", number=1) in shown["message"]
+    steps = ElementTree.fromstring(shown["steps"])
+    assert json.loads(steps.get("data-ids", "")) == list(forced.target_ids)
+    assert steps.get("data-key") == key and steps.get("data-given") == "1"
+    assert words("stepping_own", "en") in shown["steps"]
+    if model not in FIXED:
+        assert labels(shown["picture"], "sv-down") == list(forced.target_words)
+    # It belongs to this sentence, model and search.
+    other = attention._choice(
+        SENTENCE, model, "", "attention", "cross", "", "", "words", False, 4, 1.0, 0, chosen
+    )
+    assert other.prefix == ()
+    own_steps = ElementTree.fromstring(draw(service, model=model)["steps"])
+    assert json.loads(own_steps.get("data-ids", "")) == list(own.target_ids)
+
+
+def test_steps_show_the_head_that_is_on_the_screen(service):
+    shown = draw(service, model="transformer", layer=1, head=0, best=False)
+    steps = ElementTree.fromstring(shown["steps"])
+    numbers = np.frombuffer(base64.b64decode(steps.get("data-weights", "")), "<f4")
+    translation = service.translate("transformer", SENTENCE, attention=True)
+    expected = translation.attention().head(1, 0)[0]
+    count = len(translation.source_words)
+    assert numbers[:count].sum() == pytest.approx(float(expected[:-1].sum()), abs=1e-5)
+    assert "layer 2 of 2 · head 1 of 2" in shown["steps"]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_saliency_of_every_model(service, model: str):
+    shown = draw(service, model=model, view="saliency")
+    translation = service.translate(model, SENTENCE, attention=True)
+    assert labels(shown["picture"]) == list(translation.source_words)
+    assert labels(shown["picture"], "sv-down") == list(translation.target_words)
+    assert "Gradient × input: " in shown["caution"]
+    assert shown["kind"].visible is False
+    name, data = file(service, "json", model=model, view="saliency")
+    found = json.loads(data)
+    assert name == f"saliency-{model}.json"
+    total = np.array(found["weights"]).sum(axis=1) + np.array(found["hidden"])
+    np.testing.assert_allclose(total, 1, atol=1e-6)
+
+
+def test_paragraphs_are_parts(service):
+    text = f"{SENTENCE}\n\nThe farmer sold the old\nhouse."
+    first, second = draw(service, text=text), draw(service, text=text, part=1)
+    assert choices(first["part"]) == [0, 1]
+    assert labels(first["picture"]) == SENTENCE.split()
+    assert labels(second["picture"]) == "The farmer sold the old house.".split()
+
+
+def with_measured_head(service: Service, folder: Path, weights: str) -> None:
+    """A report that names layer 2, head 1 of the Transformer, measured on `weights`."""
+    (folder / "transformer").mkdir()
+    (folder / "transformer" / "training.json").write_text('{"weights_sha256": "abc"}')
+    report = {
+        "models": {"transformer": {"weights_sha256": weights}},
+        "choice": {"transformer": {"layer": 1, "head": 0}},
+        "results": {"transformer": {"aer": {"value": 0.3333}}},
+    }
+    (folder / "report").mkdir()
+    (folder / "report" / "attention.json").write_text(json.dumps(report))
+
+
+def test_the_head_closest_to_alignments(service, tmp_path: Path):
+    with_measured_head(service, tmp_path, "abc")
+    shown = draw(service, model="transformer", best=True)
+    assert "layer 2 of 2 · head 1 of 2" in shown["picture"]
+    assert "error rate 0.33" in shown["picture"]
+    assert "2 · 1 ★" in shown["picture"]
+    assert shown["layer"].value == "best"
+    assert choices(shown["layer"]) == ["best", "", 0, 1]
+    other = draw(service, model="transformer", layer=0, head=0)
+    assert "error rate" not in other["picture"]
+    # It was chosen for cross-attention; of the other kinds the mean is shown.
+    encoder = draw(service, model="transformer", best=True, kind="encoder")
+    assert "mean of 2 layers × 2 heads" in encoder["picture"]
+    assert choices(encoder["layer"]) == ["", 0, 1]
+
+
+def test_a_head_chosen_on_other_weights_is_not_offered(service, tmp_path: Path):
+    with_measured_head(service, tmp_path, "of yesterday")
+    shown = draw(service, model="transformer", best=True)
+    assert "mean of 2 layers × 2 heads" in shown["picture"]
+    assert choices(shown["layer"]) == ["", 0, 1]
+    assert shown["layer"].value == ""
 
 
 @pytest.mark.parametrize("text", ["", "  \n ", "\u200b"])
@@ -167,7 +271,7 @@ def test_text_in_parts(service):
 def test_any_text_gives_a_well_formed_picture(service, model: str, text: str):
     shown = draw(service, text=text, model=model)
     root = ElementTree.fromstring(
-        f"<div>{shown['message']}{shown['picture']}{shown['heads']}</div>"
+        f"<div>{shown['message']}{shown['picture']}{shown['steps']}</div>"
     )
     assert not list(root.iter("script"))
 
@@ -179,7 +283,7 @@ def test_a_broken_model_is_said(tmp_path):
 
 
 def test_values_that_no_component_offers_become_the_first_choice():
-    made = attention._choice(None, "bert", 3, "self", "1", 2.5, "letters", "yes", 7, 0.1, -1)
+    made = attention._choice(None, "bert", 3, "x", "self", "1", 2.5, "letters", "yes", 7, 0.1, -1)
     assert made == Choice("")
 
 
@@ -214,7 +318,7 @@ def test_files_hold_what_is_shown(service):
     assert name.endswith(".html") and data.count(b"<figure") == 2
 
 
-@pytest.mark.parametrize("format", attention._FORMATS)
+@pytest.mark.parametrize("format", FORMATS)
 def test_files_of_a_vector(service, format: str):
     name, data = file(service, format, "zh", model="lstm")
     assert name == f"vector-lstm.{format}" and data
@@ -224,7 +328,7 @@ def test_files_of_a_vector(service, format: str):
         assert len(data.decode().splitlines()) == 25
 
 
-@pytest.mark.parametrize("format", attention._FORMATS)
+@pytest.mark.parametrize("format", FORMATS)
 def test_files_of_odd_text(service, format: str):
     assert file(service, format, text=ODD + " \ud83d", model="transformer", specials=True)[1]
 
@@ -237,6 +341,8 @@ def test_names_of_all_heads_lead_to_the_choice():
     event = gr.EventData(None, {"layer": "2", "head": "0"})
     assert attention._clicked_head(event) == (2, 0)
     assert attention._clicked_head(gr.EventData(None, {"layer": "", "head": ""})) == ("", "")
+    both = {"layer": "best", "head": "best"}
+    assert attention._clicked_head(gr.EventData(None, both)) == ("best", "")
     assert attention._clicked_head(gr.EventData(None, {"layer": "<b>"})) == ("", "")
 
 

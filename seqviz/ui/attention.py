@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import base64
-import csv
-import io
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -15,15 +12,15 @@ import gradio as gr
 
 from seqviz import heatmap
 from seqviz.attention_map import KINDS, AttentionMap
-from seqviz.ui import cards
+from seqviz.export import FORMATS, Panel, caution, export
+from seqviz.ui import cards, stepping
+from seqviz.ui.growth import paragraphs
 from seqviz.ui.service import MAX_BEAMS, MODELS, Service
 from seqviz.ui.tab import MODEL_EVENT, Tab
 from seqviz.ui.translate import is_chinese, too_long
 from seqviz.words import words
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from seqviz.translation import Translation
 
 FIXED = ("rnn", "lstm")
@@ -32,14 +29,6 @@ FIRST = "lstm-attention"
 """Shown when the page opens: one layer, one head, nothing to explain first."""
 SCALES = (1.0, 0.5, 0.25)
 """Weights that the darkest colour may stand for."""
-
-_FORMATS = {
-    "png": "image/png",
-    "svg": "image/svg+xml",
-    "csv": "text/csv",
-    "json": "application/json",
-    "html": "text/html",
-}
 
 # The small pictures are markup: what was clicked is told to the server as a click on their component.
 _HEADS_JS = """
@@ -63,12 +52,18 @@ _DOWNLOAD_JS = """(file) => {
 
 @dataclass(frozen=True)
 class Choice:
-    """What a visitor has chosen. Layers and heads are counted from 0, None is the mean."""
+    """What a visitor has chosen. Layers and heads are counted from 0, None is the mean.
+
+    `best` stands for the layer and head closest to alignments by hand, where that is known. `prefix` holds
+    the ids that the first model's output of this part must begin with.
+    """
 
     text: str
     model: str = FIRST
     second: str | None = None
+    view: str = "attention"
     kind: str = "cross"
+    best: bool = False
     layer: int | None = None
     head: int | None = None
     unit: str = "words"
@@ -76,6 +71,7 @@ class Choice:
     num_beams: int = 1
     color_max: float = 1.0
     part: int = 0
+    prefix: tuple[int, ...] = ()
 
 
 def tab(service: Service, language: gr.Radio) -> Tab:
@@ -103,13 +99,24 @@ def tab(service: Service, language: gr.Radio) -> Tab:
             elem_id="attention-model",
             container=False,
         )
+    view = gr.Radio(
+        _view_choices(FIRST, "en"),
+        value="attention",
+        label=words("attention_view", "en"),
+        elem_id="attention-view",
+        container=False,
+    )
     part = gr.Radio([], label=words("attention_part", "en"), visible=False, container=False)
     message = gr.HTML(elem_id="attention-message")
     # Gradio's own style of buttons and images would spoil the maps.
     picture = gr.HTML(
-        _waiting(service, FIRST, "en"), elem_id="attention-map", apply_default_css=False
+        _waiting(service, FIRST, "en"),
+        elem_id="attention-map",
+        js_on_load=_HEADS_JS,
+        apply_default_css=False,
     )
-    caution = gr.HTML(_caution("en"))
+    beware = gr.HTML(_caution([], "en"))
+    steps = stepping.make("attention-steps")
     with (
         gr.Accordion(words("attention_more", "en"), open=False, elem_id="attention-more") as more,
         gr.Row(),
@@ -122,8 +129,8 @@ def tab(service: Service, language: gr.Radio) -> Tab:
                 elem_id="attention-kind",
             )
             layer = gr.Radio(
-                _number_choices(1, "en"),
-                value="",
+                _layer_choices(1, "en", best=True),
+                value="best",
                 label=words("attention_layer", "en"),
                 elem_id="attention-layer",
             )
@@ -132,9 +139,6 @@ def tab(service: Service, language: gr.Radio) -> Tab:
                 value="",
                 label=words("attention_head", "en"),
                 elem_id="attention-head",
-            )
-            heads = gr.HTML(
-                elem_id="attention-heads", js_on_load=_HEADS_JS, apply_default_css=False
             )
         with gr.Column(min_width=280):
             second = gr.Radio(
@@ -174,13 +178,14 @@ def tab(service: Service, language: gr.Radio) -> Tab:
         with gr.Row(elem_classes="actions"):
             buttons = {
                 name: gr.Button(name.upper(), size="sm", min_width=64, elem_id=f"attention-{name}")
-                for name in _FORMATS
+                for name in FORMATS
             }
     file = gr.JSON(visible=False)
 
     # A gr.Radio has no value None among its choices, so the mean is "".
-    inputs = [text, model, second, kind, layer, head, unit, specials, beams, scale, part, language]
-    outputs = [message, picture, caution, heads, kind, layer, head, part]
+    inputs = [text, model, second, view, kind, layer, head, unit, specials, beams, scale, part]
+    inputs += [steps.start, language]
+    outputs = [message, picture, beware, view, kind, layer, head, part, steps.panel]
 
     def draw(*values: Any) -> Iterator[list[Any]]:
         yield from _draw(service, _choice(*values[:-1]), values[-1])
@@ -194,10 +199,11 @@ def tab(service: Service, language: gr.Radio) -> Tab:
         "api_visibility": "private",
         **MODEL_EVENT,
     }
-    options = (model, second, kind, layer, head, unit, specials, beams, scale, part)
+    options = (model, second, view, kind, layer, head, unit, specials, beams, scale, part)
     gr.on([button.click, text.submit, *(option.input for option in options)], **event)
     quick: dict[str, Any] = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
-    heads.click(_clicked_head, outputs=[layer, head], **quick).then(**event)
+    picture.click(_clicked_head, outputs=[layer, head], **quick).then(**event)
+    steps.chosen.then(**event)
     for name, file_button in buttons.items():
         file_button.click(
             _file_maker(service, name),
@@ -216,13 +222,14 @@ def tab(service: Service, language: gr.Radio) -> Tab:
         head: int | None = None,
         beams: int = 1,
     ) -> dict[str, Any]:
-        """Attention weights, word by word, of the translation of an English text.
+        """Attention weights or saliency, word by word, of the translation of an English text.
 
         Args:
             text: English, up to 5,000 characters; over 100 words it is read in parts.
-            model: "lstm-attention" or "transformer"; the others have no attention.
+            model: "lstm-attention" or "transformer"; the others have no attention, but saliency.
             kind: "cross" (French looks at English), "encoder" (English at English) or "decoder"
-                (French at the French before it); the last two of the Transformer only.
+                (French at the French before it), the last two of the Transformer only; or "saliency"
+                (gradient × input: the share of each English word in what a French word depends on).
             layer: from 0; none for the mean of all.
             head: from 0; none for the mean of all.
             beams: 1 for greedy search, up to 8.
@@ -244,6 +251,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
             ),
             gr.Button(words("attention_button", chosen)),
             gr.Radio(_model_choices(chosen), label=words("attention_model", chosen)),
+            gr.Radio(label=words("attention_view", chosen)),
             gr.Radio(label=words("attention_part", chosen)),
             gr.Accordion(label=words("attention_more", chosen)),
             gr.Radio(label=words("attention_kind", chosen)),
@@ -258,7 +266,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
             _about_download(chosen),
         ]
 
-    components = [lead, text, button, model, part, more, kind, layer, head]
+    components = [lead, text, button, model, view, part, more, kind, layer, head]
     components += [second, unit, specials, scale, beams, download, about]
     return Tab(components=components, texts=texts, show=[event])
 
@@ -271,6 +279,7 @@ def _choice(
     text: Any,
     model: Any,
     second: Any,
+    view: Any,
     kind: Any,
     layer: Any,
     head: Any,
@@ -279,13 +288,16 @@ def _choice(
     num_beams: Any,
     color_max: Any,
     part: Any,
+    start: Any = None,
 ) -> Choice:
     """What the components say; whatever is not among their choices becomes the first one."""
-    return Choice(
+    choice = Choice(
         text=text if isinstance(text, str) else "",
         model=model if model in MODELS else FIRST,
         second=second if second in MODELS else None,
+        view="saliency" if view == "saliency" else "attention",
         kind=kind if kind in KINDS else "cross",
+        best=layer == "best",
         layer=layer if isinstance(layer, int) else None,
         head=head if isinstance(head, int) else None,
         unit="pieces" if unit == "pieces" else "words",
@@ -294,13 +306,21 @@ def _choice(
         color_max=color_max if color_max in SCALES else 1.0,
         part=part if isinstance(part, int) and part >= 0 else 0,
     )
+    return replace(choice, prefix=stepping.start_ids(start, _key(choice)))
+
+
+def _key(choice: Choice) -> str:
+    """A chosen start belongs to this; anything else has the model's own."""
+    return stepping.key_of(choice.text, choice.model, choice.num_beams, choice.part)
 
 
 def _clicked_head(event: gr.EventData) -> tuple[Any, Any]:
-    """Layer and head of the small picture that was clicked."""
-    numbers = (str(getattr(event, name, "")) for name in ("layer", "head"))
-    layer, head = (int(number) if number.isdecimal() else "" for number in numbers)
-    return layer, head
+    """Layer and head of the small picture that was clicked, as values of the two choices."""
+    layer, head = (str(getattr(event, name, "")) for name in ("layer", "head"))
+    return (
+        int(layer) if layer.isdecimal() else "best" if layer == "best" else "",
+        int(head) if head.isdecimal() else "",
+    )
 
 
 # ---------------------------------------------------------------------------------------------
@@ -308,130 +328,240 @@ def _clicked_head(event: gr.EventData) -> tuple[Any, Any]:
 
 
 def _draw(service: Service, choice: Choice, language: str) -> Iterator[list[Any]]:
-    """Message, picture, what to beware of, small pictures, and the choices that fit the model."""
+    """Message, picture, what to beware of, the choices that fit the model, and the steps."""
     leave = [gr.skip()] * 6
     if problem := too_long(choice.text, language):
-        yield [cards.problem(problem), "", *leave]
+        yield [cards.problem(problem), "", *leave, ""]
         return
     if not choice.text.strip():
-        yield [_hint(words("attention_empty", language)), "", *leave]
+        yield [_hint(words("attention_empty", language)), "", *leave, ""]
         return
-    for name in (choice.model, choice.second):
-        if name and not service.loaded(name):
-            yield ["", _waiting(service, name, language), *leave]
+    for name in _models(choice):
+        if not service.loaded(name):
+            yield ["", _waiting(service, name, language), *leave, ""]
     said: list[str] = []
-    figures: list[str] = []
-    shown: AttentionMap | None = None
+    panels: list[Panel] = []
     parts = 1
-    for name in dict.fromkeys(filter(None, (choice.model, choice.second))):
+    for name in _models(choice):
         try:
-            translation = service.translate(name, choice.text, choice.num_beams, attention=True)
+            units = _units(service, name, choice)
         except RuntimeError as error:
             reason = {"model": words(f"model_{name}", language), "reason": str(error)}
             said.append(cards.problem(words("attention_failed", language, **reason)))
             continue
-        if any(note.kind == "language" for note in translation.notes):
+        if any(note.kind == "language" for unit in units for note in unit.notes):
             chosen = "zh" if is_chinese(choice.text) else language
             said.append(_hint(words("translate_language", chosen)))
-        said.append(cards.notes([translation], language))
+        said.append(cards.notes(units, language))
         if name == choice.model:
-            parts = max(1, len(translation.parts))
-        translation = _part(translation, choice.part)
-        if not translation.source_tokens:
-            said.append(_hint(words("attention_empty", language)))
-        elif name in FIXED:
-            figures.append(_vector_figure(service, name, translation, language))
-        else:
-            map_, layer, head = _map(translation, choice)
-            if map_.kind != choice.kind:
-                kind = words(f"attention_kind_{map_.kind}", language)
-                model = words(f"model_{name}", language)
-                said.append(_hint(words("attention_no_kind", language, model=model, kind=kind)))
-            if not map_.target_tokens or not map_.source_tokens:
-                said.append(_hint(words("attention_no_words", language)))
-                continue
-            figures.append(
-                heatmap.render(map_, layer, head, language=language, color_max=choice.color_max)
-            )
-            if name == choice.model:
-                shown = map_
-                choice = replace(choice, kind=map_.kind, layer=layer, head=head)
-    body = heatmap.render_pair(figures) if len(figures) > 1 else "".join(figures)
+            parts = len(units)
+        panel, why = _panel(service, name, choice, units, language)
+        if why:
+            said.append(_hint(why))
+        if panel:
+            panels.append(panel)
     # The same note of two models is said once.
-    caution = _caution(language, vector=choice.model in FIXED)
-    yield ["".join(dict.fromkeys(said)), body, caution, *_options(choice, shown, parts, language)]
+    yield [
+        "".join(dict.fromkeys(said)),
+        _stage(service, choice, panels, language),
+        _caution(panels, language),
+        *_options(service, choice, panels, parts, language),
+        _steps(service, choice, panels, language),
+    ]
 
 
-def _options(choice: Choice, shown: AttentionMap | None, parts: int, language: str) -> list[Any]:
-    """Updates of the small pictures, kind, layer, head and part."""
-    several = shown is not None and shown.num_layers * shown.num_heads > 1
-    layers, heads = (shown.num_layers, shown.num_heads) if shown is not None else (1, 1)
-    small = ""
-    if shown is not None and several:
-        title = escape(words("attention_heads", language))
-        small = f'<div class="small">{title}</div>' + heatmap.render_heads(
-            shown, choice.layer, choice.head, language=language, color_max=choice.color_max
+def _models(choice: Choice) -> list[str]:
+    """The one or two models shown."""
+    return list(dict.fromkeys(filter(None, (choice.model, choice.second))))
+
+
+def _units(service: Service, name: str, choice: Choice) -> list[Translation]:
+    """What the model read at once: paragraphs, and in them the sentences of those over its cap."""
+    blocks = paragraphs(choice.text)
+    if len(blocks) == 1:
+        found = [service.translate(name, blocks[0], choice.num_beams, attention=True)]
+    else:
+        found = service.translate_paragraphs(name, blocks, choice.num_beams)
+    units = [unit for whole in found for unit in (whole.parts or (whole,))]
+    if choice.prefix and name == choice.model:
+        place = min(choice.part, len(units) - 1)
+        try:
+            units[place] = service.translate_from(
+                name, units[place].source, choice.prefix, choice.num_beams, attention=True
+            )
+        except ValueError as error:
+            raise gr.Error(str(error)) from error
+    return units
+
+
+def _panel(
+    service: Service, name: str, choice: Choice, units: Sequence[Translation], language: str
+) -> tuple[Panel | None, str]:
+    """The picture of one model, and what a visitor should know of it."""
+    translation = units[min(choice.part, len(units) - 1)]
+    if not translation.source_tokens:
+        return None, words("attention_empty", language)
+    if choice.view == "attention" and name in FIXED:
+        vector = service.translator(name).vector(translation)
+        return Panel(translation, vector=vector), ""
+    if choice.view == "saliency":
+        saliency = service.saliency(name, translation)
+        map_ = saliency.shares(unit=choice.unit, specials=choice.specials)
+        layer = head = None
+        why = about = ""
+    else:
+        if not translation.attentions:
+            translation = service.translate(
+                name, translation.source, choice.num_beams, attention=True
+            )
+        map_, layer, head, why = _attention(service, translation, choice, language)
+        about = _statistics(translation.attention(map_.kind), layer, head, language)
+        if map_.kind == "cross" and (layer, head) == service.best_head(name):
+            aer = service.alignment_error_rate(name)
+            about += " " + words("attention_best_said", language, aer=f"{aer:.2f}")
+    if not map_.target_tokens or not map_.source_tokens:
+        return None, words("attention_no_words", language)
+    return Panel(translation, map_, layer, head, about=about), why
+
+
+def _attention(
+    service: Service, translation: Translation, choice: Choice, language: str
+) -> tuple[AttentionMap, int | None, int | None, str]:
+    """The map that was asked for, or the nearest that the model has, with its layer and head."""
+    kind = choice.kind if choice.kind in translation.attentions else "cross"
+    map_ = translation.attention(kind)
+    why = ""
+    if kind != choice.kind:
+        model = words(f"model_{translation.model}", language)
+        shown = words(f"attention_kind_{kind}", language)
+        why = words("attention_no_kind", language, model=model, kind=shown)
+    if choice.unit == "words":
+        map_ = map_.words(specials=choice.specials)
+    elif not choice.specials:
+        map_ = map_.without_specials()
+    layer, head = choice.layer, choice.head
+    if choice.best:
+        layer, head = (service.best_head(translation.model) if kind == "cross" else None) or (
+            None,
+            None,
         )
-    elif shown is not None:
-        small = f'<div class="small">{escape(words("attention_heads_none", language))}</div>'
+    layer = layer if layer is not None and layer < map_.num_layers else None
+    head = head if head is not None and head < map_.num_heads else None
+    return map_, layer, head, why
+
+
+def _statistics(map: AttentionMap, layer: int | None, head: int | None, language: str) -> str:
+    """Entropy and end-token mass of a head, or their means over the heads shown."""
+    from seqviz.attribution import head_statistics
+
+    found = head_statistics(map)
+    layers, heads = (slice(None) if n is None else slice(n, n + 1) for n in (layer, head))
+    return words(
+        "attention_statistics",
+        language,
+        entropy=f"{found.entropy[layers, heads].mean():.1f}",
+        end=f"{100 * found.end_mass[layers, heads].mean():.0f}",
+    )
+
+
+def _stage(service: Service, choice: Choice, panels: Sequence[Panel], language: str) -> str:
+    """The pictures, with those of all heads beside them where there are several."""
+    if not panels:
+        return ""
+    figures = [panel.figure(language, choice.color_max) for panel in panels]
+    first = panels[0]
+    if not _has_heads(first):
+        return heatmap.render_stage("", figures)
+    assert first.map is not None
+    pieces = first.translation.attention(first.map.kind)
+
+    def about(layer: int, head: int) -> str:
+        return _statistics(pieces, layer, head, language)
+
+    heads = heatmap.render_heads(
+        first.map,
+        first.layer,
+        first.head,
+        language=language,
+        color_max=choice.color_max,
+        best=service.best_head(first.model) if first.map.kind == "cross" else None,
+        about=about,
+    )
+    return heatmap.render_stage(heads, figures)
+
+
+def _steps(service: Service, choice: Choice, panels: Sequence[Panel], language: str) -> str:
+    """The first model's output step by step, with the weights that are on the screen."""
+    if not panels or panels[0].model != choice.model:
+        return ""
+    translation = panels[0].translation
+    rows, about = None, ""
+    if choice.view == "saliency":
+        saliency = service.saliency(choice.model, translation)
+        rows = saliency.shares(unit="pieces", specials=True).head()
+        about = words("attention_kind_saliency", language)
+    elif translation.attentions:
+        map_, shown = translation.attention("cross"), panels[0].map
+        same = shown is not None and shown.kind == "cross"
+        layer, head = (panels[0].layer, panels[0].head) if same else (None, None)
+        rows = map_.head(layer, head)
+        about = heatmap.which(map_, layer, head, language)
+    return stepping.render(
+        translation,
+        service.candidates(choice.model, translation),
+        rows,
+        language,
+        given=len(choice.prefix),
+        key=_key(choice),
+        about=about,
+        saliency=choice.view == "saliency",
+    )
+
+
+def _has_heads(panel: Panel | None) -> bool:
+    return (
+        panel is not None
+        and panel.map is not None
+        and panel.map.num_layers * panel.map.num_heads > 1
+    )
+
+
+def _options(
+    service: Service, choice: Choice, panels: Sequence[Panel], parts: int, language: str
+) -> list[Any]:
+    """Updates of view, kind, layer, head and part, so that they offer what the first model has."""
+    first = panels[0] if panels and panels[0].model == choice.model else None
+    several = _has_heads(first)
+    kind, layers, heads, layer = "cross", 1, 1, None
+    if first is not None and first.map is not None:
+        layers, heads, layer = first.map.num_layers, first.map.num_heads, first.layer
+        kind = first.map.kind if first.map.kind in KINDS else choice.kind
+    # Where there is one head there is nothing to choose, and the choice waits for the next model.
+    best = not several or (kind == "cross" and service.best_head(choice.model) is not None)
+    keep_best = choice.best and best
     part_choices = [
         (words("attention_part_number", language, number=i + 1, total=parts), i)
         for i in range(parts)
     ]
     return [
-        small,
+        gr.Radio(_view_choices(choice.model, language), value=choice.view),
         gr.Radio(
             _kind_choices(language, KINDS if several else KINDS[:1]),
-            value=choice.kind,
-            visible=shown is not None,
+            value=kind,
+            visible=several,
         ),
-        gr.Radio(_number_choices(layers, language), value=_or_mean(choice.layer), visible=several),
-        gr.Radio(_number_choices(heads, language), value=_or_mean(choice.head), visible=several),
+        gr.Radio(
+            _layer_choices(layers, language, best),
+            value="best" if keep_best else _or_mean(layer),
+            visible=several,
+        ),
+        gr.Radio(
+            _number_choices(heads, language),
+            value="" if first is None or keep_best else _or_mean(first.head),
+            visible=several,
+        ),
         gr.Radio(part_choices, value=min(choice.part, parts - 1), visible=parts > 1),
     ]
-
-
-def _part(translation: Translation, number: int) -> Translation:
-    """The part to show of a text that was translated in several; the last one if there are fewer."""
-    parts = translation.parts
-    return parts[min(number, len(parts) - 1)] if parts else translation
-
-
-def _map(translation: Translation, choice: Choice) -> tuple[AttentionMap, int | None, int | None]:
-    """The map that was asked for, or the nearest that the model has, with its layer and head."""
-    kind = choice.kind if choice.kind in translation.attentions else "cross"
-    map_ = translation.attention(kind)
-    if choice.unit == "words":
-        map_ = map_.words(specials=choice.specials)
-    elif not choice.specials:
-        map_ = map_.without_specials()
-    layer = choice.layer if choice.layer is not None and choice.layer < map_.num_layers else None
-    head = choice.head if choice.head is not None and choice.head < map_.num_heads else None
-    return map_, layer, head
-
-
-def _vector(service: Service, name: str, translation: Translation) -> np.ndarray:
-    """The one vector that a model without attention made of the source, (D,)."""
-    import torch
-
-    translator = service.translator(name)
-    ids = translator.tokenizer.convert_tokens_to_ids(list(translation.source_tokens))
-    input_ids = torch.tensor([ids], device=translator.device)
-    with torch.inference_mode():
-        encoded = translator.model.model.encoder(
-            input_ids=input_ids, attention_mask=torch.ones_like(input_ids)
-        )
-    return encoded.vector[0].float().cpu().numpy()
-
-
-def _vector_figure(service: Service, name: str, translation: Translation, language: str) -> str:
-    return heatmap.render_vector(
-        _vector(service, name, translation),
-        translation.source_words,
-        translation.target_words,
-        model=name,
-        language=language,
-    )
 
 
 # ---------------------------------------------------------------------------------------------
@@ -450,112 +580,25 @@ def _file(service: Service, choice: Choice, language: str, format: str) -> dict[
     if too_long(choice.text, language) or not choice.text.strip():
         gr.Warning(words("attention_empty", language))
         return None
+    panels = []
     try:
-        whole = service.translate(choice.model, choice.text, choice.num_beams, attention=True)
+        for name in _models(choice):
+            panel, why = _panel(service, name, choice, _units(service, name, choice), language)
+            if panel:
+                panels.append(panel)
+            elif name == choice.model:
+                gr.Warning(why)
+                return None
     except RuntimeError as error:
         raise gr.Error(str(error)) from error
-    translation = _part(whole, choice.part)
-    name = f"{'vector' if choice.model in FIXED else 'attention'}-{choice.model}"
-    if choice.model in FIXED:
-        if not translation.source_tokens:
-            gr.Warning(words("attention_empty", language))
-            return None
-        data = _vector_file(service, choice, translation, language, format)
-    else:
-        map_, layer, head = _map(translation, choice)
-        if not map_.target_tokens or not map_.source_tokens:
-            gr.Warning(words("attention_no_words", language))
-            return None
-        name += f"-{map_.kind}"
-        name += "" if layer is None else f"-layer-{layer + 1}"
-        name += "" if head is None else f"-head-{head + 1}"
-        data = _map_file(service, choice, translation, (map_, layer, head), language, format)
+    data, note = export(panels, format, language=language, color_max=choice.color_max)
+    if note:
+        gr.Info(escape(note))
     return {
-        "name": f"{name}.{format}",
-        "type": _FORMATS[format],
+        "name": f"{'-and-'.join(panel.name for panel in panels)}.{format}",
+        "type": FORMATS[format],
         "data": base64.b64encode(data).decode(),
     }
-
-
-def _map_file(
-    service: Service,
-    choice: Choice,
-    translation: Translation,
-    shown: tuple[AttentionMap, int | None, int | None],
-    language: str,
-    format: str,
-) -> bytes:
-    map_, layer, head = shown
-    if format == "csv":
-        return map_.to_csv(layer, head).encode("utf-8-sig")  # the mark tells Excel that it is UTF-8
-    if format == "json":
-        about = {"sentence": translation.source, "translation": translation.text}
-        return _json(about | map_.to_dict(layer, head))
-    if format == "html":
-        figures = [heatmap.render(map_, layer, head, language=language, color_max=choice.color_max)]
-        figures += _second_figure(service, choice, language)
-        body = heatmap.render_pair(figures) if len(figures) > 1 else figures[0]
-        return heatmap.page(body, language=language, title=translation.source).encode()
-    from seqviz import plotting
-
-    figure = plotting.attention(map_, layer, head, language=language, color_max=choice.color_max)
-    return _picture(figure, language, format)
-
-
-def _second_figure(service: Service, choice: Choice, language: str) -> list[str]:
-    if choice.second is None or choice.second == choice.model:
-        return []
-    translation = service.translate(choice.second, choice.text, choice.num_beams, attention=True)
-    translation = _part(translation, choice.part)
-    if choice.second in FIXED:
-        return [_vector_figure(service, choice.second, translation, language)]
-    map_, layer, head = _map(translation, choice)
-    if not map_.target_tokens:
-        return []
-    return [heatmap.render(map_, layer, head, language=language, color_max=choice.color_max)]
-
-
-def _vector_file(
-    service: Service, choice: Choice, translation: Translation, language: str, format: str
-) -> bytes:
-    vector = _vector(service, choice.model, translation)
-    if format == "csv":
-        out = io.StringIO()
-        table = csv.writer(out, lineterminator="\n")
-        table.writerow(["number", "value"])
-        table.writerows([i, f"{value:.7f}"] for i, value in enumerate(vector.tolist(), 1))
-        return out.getvalue().encode("utf-8-sig")
-    if format == "json":
-        about = {
-            "sentence": translation.source,
-            "translation": translation.text,
-            "model": choice.model,
-        }
-        return _json(about | {"vector": vector.tolist()})
-    if format == "html":
-        figure = _vector_figure(service, choice.model, translation, language)
-        caution = words("attention_caution_vector", language)
-        page = heatmap.page(figure, language=language, title=translation.source, caution=caution)
-        return page.encode()
-    from seqviz import plotting
-
-    return _picture(
-        plotting.vector(vector, model=choice.model, language=language), language, format
-    )
-
-
-def _picture(figure: Any, language: str, format: str) -> bytes:
-    from seqviz import plotting
-
-    buffer = io.BytesIO()
-    note = plotting.save(figure, buffer, format)
-    if note:
-        gr.Info(escape(words("attention_no_font", language, note=note)))
-    return buffer.getvalue()
-
-
-def _json(values: dict[str, Any]) -> bytes:
-    return json.dumps(values, ensure_ascii=False, indent=1).encode("utf-8", "replace")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -582,7 +625,11 @@ def _attention_for_api(
     try:
         translation = service.translate(model, text, beams, attention=True)
         for part in translation.parts or ((translation,) if translation.source_tokens else ()):
-            said = part.attention(kind).words().to_dict(layer, head)
+            if kind == "saliency":
+                map_ = service.saliency(model, part).shares()
+            else:
+                map_ = part.attention(kind).words()
+            said = map_.to_dict(layer, head)
             parts.append({key: said[key] for key in ("source", "target", "weights", "hidden")})
     except (ValueError, IndexError, RuntimeError) as error:
         raise gr.Error(str(error)) from error
@@ -605,9 +652,8 @@ def _lead(language: str) -> str:
     return f'<p class="lead">{escape(words("attention_lead", language))}</p>'
 
 
-def _caution(language: str, vector: bool = False) -> str:
-    said = words("attention_caution_vector" if vector else "attention_caution", language)
-    return f'<p class="small">{escape(said)}</p>'
+def _caution(panels: Sequence[Panel], language: str) -> str:
+    return f'<p class="small">{escape(caution(panels, language))}</p>'
 
 
 def _about_download(language: str) -> str:
@@ -627,6 +673,14 @@ def _model_choices(language: str) -> list[tuple[str, str]]:
     return [(words(f"model_{name}", language), name) for name in MODELS]
 
 
+def _view_choices(model: str, language: str) -> list[tuple[str, str]]:
+    first = "vector" if model in FIXED else "attention"
+    return [
+        (words(f"attention_view_{first}", language), "attention"),
+        (words("attention_view_saliency", language), "saliency"),
+    ]
+
+
 def _second_choices(language: str) -> list[tuple[str, str]]:
     return [(words("attention_second_none", language), ""), *_model_choices(language)]
 
@@ -637,6 +691,11 @@ def _kind_choices(language: str, kinds: tuple[str, ...] = KINDS) -> list[tuple[s
 
 def _number_choices(count: int, language: str) -> list[tuple[str, Any]]:
     return [(words("attention_mean", language), ""), *((str(i + 1), i) for i in range(count))]
+
+
+def _layer_choices(count: int, language: str, best: bool) -> list[tuple[str, Any]]:
+    first = [(words("attention_best_head", language), "best")] if best else []
+    return [*first, *_number_choices(count, language)]
 
 
 def _or_mean(number: int | None) -> int | str:
