@@ -114,7 +114,7 @@ def render(
     shares = kind == "saliency"
     hidden_key = "hidden_saliency" if shares else "hidden"
     hidden_line = say(hidden_key, percent=f"{100 * hidden:.0f}") if hidden >= 0.005 else ""
-    more = f"<span>{escape(about)}</span>" if about else ""
+    more = f'<span class="sv-about">{escape(about)}</span>' if about else ""
     across = "".join(
         f'<span style="--i:{i}"{_special(map.source_words[i])}><bdi>{escape(word)}</bdi></span>'
         for i, word in enumerate(source)

@@ -48,8 +48,11 @@ def draw(service: Service, language: str = "en", **choice: Any) -> dict[str, Any
     choice = {"text": SENTENCE, **choice}
     names = ("message", "picture", "caution", "view", "kind", "layer", "head", "part")
     names += ("steps",)
-    states = list(attention._draw(service, Choice(**choice), language))
-    return dict(zip(names, states[-1], strict=True))
+    shown: dict[str, Any] = {}
+    for state in attention._draw(service, Choice(**choice), language):
+        new = dict(zip(names, state, strict=True))
+        shown |= {name: value for name, value in new.items() if value != gr.skip()}
+    return shown
 
 
 def labels(picture: str, side: str = "sv-across", number: int = 0) -> list[str]:
@@ -455,7 +458,7 @@ def test_the_tab_in_a_browser(chromium: str, address: str, translators, tmp_path
             "[...document.querySelectorAll('#attention-map .sv-across span')].some(e => e.textContent == '${7*7}')"
         )
         page.wait_for_selector("#attention-map .sv-down .sv-special")
-        page.wait_for_load_state("networkidle")
+        page.wait_for_selector("#attention-steps [data-model='transformer']")
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
         labels = page.locator("#attention-map .sv-across span")
@@ -468,7 +471,7 @@ def test_the_tab_in_a_browser(chromium: str, address: str, translators, tmp_path
         )
         assert asked == []
         # A small picture leads to its head.
-        page.locator("#attention-heads button[data-layer='1'][data-head='0']").click()
+        page.locator("#attention-map .sv-heads button[data-layer='1'][data-head='0']").click()
         page.wait_for_function(
             "document.querySelector('#attention-map .sv-title').textContent.includes('layer 2 of 2 · head 1 of 2')"
         )

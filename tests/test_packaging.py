@@ -21,7 +21,15 @@ LAYERS = [
     {"search"},
     {"translation", "training"},
     {
-        *("attribution", "coverage", "evaluation", "export", "length_report", "plotting", "quality"),
+        *(
+            "attribution",
+            "coverage",
+            "evaluation",
+            "export",
+            "length_report",
+            "plotting",
+            "quality",
+        ),
         *("report", "trials"),
     },
     {"lab"},

@@ -361,13 +361,15 @@ def _draw(service: Service, choice: Choice, language: str) -> Iterator[list[Any]
         if panel:
             panels.append(panel)
     # The same note of two models is said once.
-    yield [
+    shown = [
         "".join(dict.fromkeys(said)),
         _stage(service, choice, panels, language),
         _caution(panels, language),
         *_options(service, choice, panels, parts, language),
-        _steps(service, choice, panels, language),
     ]
+    # The map does not wait for the steps, which need one more pass of the model.
+    yield [*shown, gr.skip()]
+    yield [*([gr.skip()] * len(shown)), _steps(service, choice, panels, language)]
 
 
 def _models(choice: Choice) -> list[str]:
