@@ -20,6 +20,7 @@ from fastapi.testclient import TestClient
 
 from seqviz import ui
 from seqviz.export import FORMATS
+from seqviz.styles import visible
 from seqviz.translation import Translator
 from seqviz.ui import attention, look
 from seqviz.ui.attention import FIXED, Choice
@@ -485,3 +486,36 @@ def test_the_tab_in_a_browser(chromium: str, address: str, translators, tmp_path
         assert said["source"] == [*ODD.split(), "</s>"]
         browser.close()
     assert faults == []
+
+
+@pytest.mark.browser
+def test_steps_light_the_map_and_lead_elsewhere(browser, address: str, translators):
+    page = browser.new_page(viewport={"width": 1280, "height": 1400})
+    page.set_default_timeout(60_000)
+    faults: list[str] = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.goto(address)
+    page.get_by_role("tab").nth(2).click()
+    steps = page.locator("#attention-steps .st")
+    own = json.loads(steps.get_attribute("data-ids"))
+    assert len(own) > 3
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    # A step of decoding lights its row.
+    page.locator("#attention-steps [data-st=next]").click()
+    word = json.loads(steps.get_attribute("data-steps"))[1]["word"]
+    rows = page.locator("#attention-map .sv-down span").all_inner_texts()
+    assert page.locator("#attention-map .sv-down .sv-on").all_inner_texts() == [rows[word]]
+    assert asked == []
+    # Another piece than the model's own: map and steps are those of the output that goes on from it.
+    page.locator("#attention-steps .st-candidate[aria-disabled=false]").first.click()
+    page.wait_for_selector("#attention-steps .st[data-given='2']")
+    ids = json.loads(steps.get_attribute("data-ids"))
+    assert ids[0] == own[0] and ids[1] != own[1]
+    text = page.locator("#attention-source textarea").input_value()
+    expected = translators["lstm-attention"].translate_from(text, ids[:2])
+    assert ids == list(expected.target_ids)
+    rows = page.locator("#attention-map .sv-down span").all_inner_texts()
+    assert rows == [visible(word) for word in expected.target_words]
+    assert faults == []
+    page.close()
