@@ -212,7 +212,11 @@ def with_measured_head(service: Service, folder: Path, weights: str) -> None:
     report = {
         "models": {"transformer": {"weights_sha256": weights}},
         "choice": {"transformer": {"layer": 1, "head": 0}},
-        "results": {"transformer": {"aer": {"value": 0.3333}}},
+        "results": {
+            "transformer": {"aer": {"value": 0.3333}},
+            "transformer:saliency": {"aer": {"value": 0.4444}},
+            "diagonal": {"aer": {"value": 0.5555}},
+        },
     }
     (folder / "report").mkdir()
     (folder / "report" / "attention.json").write_text(json.dumps(report))
@@ -222,12 +226,14 @@ def test_the_head_closest_to_alignments(service, tmp_path: Path):
     with_measured_head(service, tmp_path, "abc")
     shown = draw(service, model="transformer", best=True)
     assert "layer 2 of 2 · head 1 of 2" in shown["picture"]
-    assert "error rate 0.33" in shown["picture"]
+    assert "made by hand: 0.33; of a plain diagonal: 0.56." in shown["picture"]
+    saliency = draw(service, model="transformer", view="saliency", best=True)
+    assert "made by hand: 0.44; of a plain diagonal: 0.56." in saliency["picture"]
     assert "2 · 1 ★" in shown["picture"]
     assert shown["layer"].value == "best"
     assert choices(shown["layer"]) == ["best", "", 0, 1]
     other = draw(service, model="transformer", layer=0, head=0)
-    assert "error rate" not in other["picture"]
+    assert "made by hand" not in other["picture"]
     # It was chosen for cross-attention; of the other kinds the mean is shown.
     encoder = draw(service, model="transformer", best=True, kind="encoder")
     assert "mean of 2 layers × 2 heads" in encoder["picture"]

@@ -410,7 +410,7 @@ def _panel(
         saliency = service.saliency(name, translation)
         map_ = saliency.shares(unit=choice.unit, specials=choice.specials)
         layer = head = None
-        why = about = ""
+        why, about = "", _alignment(service, name, language, saliency=True)
     else:
         if not translation.attentions:
             translation = service.translate(
@@ -418,9 +418,14 @@ def _panel(
             )
         map_, layer, head, why = _attention(service, translation, choice, language)
         about = _statistics(translation.attention(map_.kind), layer, head, language)
-        if map_.kind == "cross" and (layer, head) == service.best_head(name):
-            aer = service.alignment_error_rate(name)
-            about += " " + words("attention_best_said", language, aer=f"{aer:.2f}")
+        is_best = (layer, head) == service.best_head(name)
+        if map_.kind == "cross" and (is_best or name == "lstm-attention"):
+            said = (
+                about,
+                words("attention_best_said", language) if is_best else "",
+                _alignment(service, name, language),
+            )
+            about = ("" if language == "zh" else " ").join(filter(None, said))
     if not map_.target_tokens or not map_.source_tokens:
         return None, words("attention_no_words", language)
     return Panel(translation, map_, layer, head, about=about), why
@@ -450,6 +455,15 @@ def _attention(
     layer = layer if layer is not None and layer < map_.num_layers else None
     head = head if head is not None and head < map_.num_heads else None
     return map_, layer, head, why
+
+
+def _alignment(service: Service, name: str, language: str, saliency: bool = False) -> str:
+    """How far the picture agrees with alignments by hand, if that was measured on these weights."""
+    rates = service.alignment_error_rates(name, saliency=saliency)
+    if rates is None:
+        return ""
+    own, diagonal = (f"{rate:.2f}" for rate in rates)
+    return words("attention_aer", language, aer=own, diagonal=diagonal)
 
 
 def _statistics(map: AttentionMap, layer: int | None, head: int | None, language: str) -> str:

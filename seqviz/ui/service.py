@@ -378,10 +378,19 @@ class Service:
         chosen = (self._alignment(name) or {}).get("choice", {}).get(name)
         return (chosen["layer"], chosen["head"]) if chosen else None
 
-    def alignment_error_rate(self, name: str) -> float | None:
-        """Of the head that `best_head` names, on sentences that it was not chosen on, 0 to 1."""
-        found = self._alignment(name)
-        return found["results"][name]["aer"]["value"] if found else None
+    def alignment_error_rates(
+        self, name: str, *, saliency: bool = False
+    ) -> tuple[float, float] | None:
+        """Error rates, 0 to 1, against alignments by hand: of this model, and of a plain diagonal.
+
+        Args:
+            saliency: of gradient × input, not of attention (of the head that `best_head` names).
+        """
+        results = (self._alignment(name) or {}).get("results", {})
+        key = f"{name}:saliency" if saliency else name
+        if key not in results or "diagonal" not in results:
+            return None
+        return results[key]["aer"]["value"], results["diagonal"]["aer"]["value"]
 
     def _alignment(self, name: str) -> dict[str, Any] | None:
         report = self.report("attention")
