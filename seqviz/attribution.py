@@ -18,6 +18,7 @@ import hashlib
 import json
 import operator
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,8 +34,9 @@ from seqviz import report, scores
 from seqviz import tokenizer as tokenizers
 from seqviz.architectures.recurrent import RecurrentForConditionalGeneration
 from seqviz.attention_map import AttentionMap
+from seqviz.corpus import MAX_SOURCE_PIECES, MAX_TARGET_PIECES
 from seqviz.shipped import models_folder
-from seqviz.translation import Translation, Translator
+from seqviz.translation import Note, Translation, Translator
 
 UNITS = ("words", "pieces")
 
@@ -412,6 +414,7 @@ def alignment_error_rate(counts: np.ndarray) -> np.ndarray:
         return 1 - (counts[..., 0] + counts[..., 1]) / (counts[..., 2] + counts[..., 3])
 
 
+@torch.inference_mode()
 def teacher_forced(translator: Translator, source: str, target: str) -> Translation:
     """A given target as if the model had written it: for its attention and saliency.
 
@@ -419,14 +422,52 @@ def teacher_forced(translator: Translator, source: str, target: str) -> Translat
         source: English text that is read at once.
         target: French text, such as a reference; the end token follows.
     Returns:
-        its ``target_words`` are the whitespace words of `target`.
+        a translation with the model's own log-probabilities and attention of that target; its
+        ``target_words`` are those of `target`. Other than in a search, unknown pieces are allowed.
     Raises:
-        ValueError: a side that is empty or too long, or characters outside the vocabulary in `target`.
+        ValueError: a side that is empty or too long.
     """
-    ids = tokenizers.segment(translator.tokenizer, target).ids
-    if not ids:
-        raise ValueError("expected a target with words, got an empty one; give its translation")
-    return translator.translate_from(source, (*ids, translator.tokenizer.eos_token_id))
+    started = time.perf_counter()
+    sides = [tokenizers.segment(translator.tokenizer, text) for text in (source, target)]
+    for name, side, limit in zip(
+        ("source", "target"), sides, (MAX_SOURCE_PIECES, MAX_TARGET_PIECES), strict=True
+    ):
+        if not 0 < len(side.ids) <= limit:
+            raise ValueError(
+                f"expected a {name} of 1 to {limit} pieces, got {len(side.ids)}; give one sentence"
+            )
+    english, french = sides
+    eos, end = translator.tokenizer.eos_token_id, translator.tokenizer.eos_token
+    target_ids = (*french.ids, eos)
+    start = translator.model.config.decoder_start_token_id
+    device = translator.device
+    source_ids = torch.tensor([[*english.ids, eos]], device=device)
+    logits = translator.model(
+        input_ids=source_ids,
+        attention_mask=torch.ones_like(source_ids),
+        decoder_input_ids=torch.tensor([[start, *french.ids]], device=device),
+        use_cache=False,
+    ).logits[0]  # (T, V)
+    wanted = torch.tensor(target_ids, device=device).unsqueeze(1)
+    log_probs = tuple(logits.float().log_softmax(dim=-1).gather(1, wanted)[:, 0].tolist())
+    given = len(target_ids)
+    return Translation(
+        model=translator.name,
+        source=source,
+        text=" ".join(french.words),
+        source_tokens=(*english.pieces, end),
+        target_tokens=(*french.pieces, end),
+        source_words=english.words,
+        target_words=french.words,
+        source_word_index=(*english.word_of_piece, -1),
+        target_word_index=(*french.word_of_piece, -1),
+        target_ids=target_ids,
+        token_log_probs=log_probs,
+        score=sum(log_probs) / given,
+        seconds=time.perf_counter() - started,
+        notes=(Note("forced", f"the first {given} pieces were given", (given,)),),
+        attentions=translator.attend(english.ids, target_ids),
+    )
 
 
 def _forced(translator: Translator, pair: Mapping[str, Any]) -> Translation:
@@ -487,8 +528,8 @@ def head_error_rates(translator: Translator, pairs: Sequence[Mapping[str, Any]])
     Returns:
         (L, H), 0–1.
     Raises:
-        ValueError: no pairs, no sure link in any, a model without cross-attention, a text that cannot be
-            forced (see `teacher_forced`), links outside the texts.
+        ValueError: no pairs, no sure link in any, a model without cross-attention, a text that is empty
+            or too long, links outside the texts.
     """
     if not any(pair["sure"] for pair in pairs):
         raise ValueError(

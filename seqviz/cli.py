@@ -815,6 +815,8 @@ def report(
     passages = reports.read_report(models, "passages")
     if {"lstm", "lstm-attention"} <= set(trainings) and reports.stale(passages, trainings):
         reports.write_json(folder / "passages.json", _passages(models, trainings))
+    if _attention_is_stale(models, trainings):
+        reports.write_json(folder / "attention.json", _attention(models, trainings))
     found = _coverage()
     reports.write_json(folder / "coverage.json", found)
     for language, ending in (("en", ""), ("zh", ".zh")):
@@ -881,6 +883,49 @@ def _passages(models: Path, trainings: dict[str, Any]) -> dict[str, Any]:
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "hardware": hardware(),
         "models": weights,
+        **content,
+    }
+
+
+def _attention_is_stale(models: Path, trainings: dict[str, Any]) -> bool:
+    """Whether ``attention.json`` speaks of other weights or of other aligned pairs."""
+    from seqviz import attribution
+    from seqviz import report as reports
+
+    found = reports.read_report(models, "attention")
+    if found is None or reports.stale(found, trainings):
+        return bool(trainings)
+    digest = attribution.pairs_digest(attribution.aligned_pairs())
+    return found["data"].get("aligned_sha256") != digest
+
+
+def _attention(models: Path, trainings: dict[str, Any]) -> dict[str, Any]:
+    """Which head is closest to the hand-made alignments, and how close all that links words is."""
+    from seqviz import attribution
+    from seqviz.translation import load
+    from seqviz.version import hardware, versions
+
+    pairs = attribution.aligned_pairs()
+    content = attribution.alignment_report({name: load(models / name) for name in trainings}, pairs)
+    return {
+        "schema": content["schema"],
+        "command": "seqviz report",
+        "data": {
+            "name": "seqviz/texts.json",
+            "aligned_sha256": attribution.pairs_digest(pairs),
+            "pairs": len(pairs),
+            "sure_links": sum(len(pair["sure"]) for pair in pairs),
+            "possible_links": sum(len(pair["possible"]) for pair in pairs),
+            "chosen_on": len(pairs[0::2]),
+            "reported": len(pairs[1::2]),
+        },
+        "versions": versions(),
+        "hardware": hardware(),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "models": {
+            name: {"weights_sha256": training["weights_sha256"]}
+            for name, training in trainings.items()
+        },
         **content,
     }
 
