@@ -23,7 +23,8 @@ class AttentionMap:
     """Weights of one kind of attention for one translation.
 
     Attributes:
-        kind: "cross", "encoder" (self-attention of the source) or "decoder" (of the target).
+        kind: "cross", "encoder" (self-attention of the source) or "decoder" (of the target); "saliency"
+            where the weights are shares of dependence, see `seqviz.attribution`.
         model: name of the model.
         weights: (L, H, T, S). Row t holds the weights with which target token t was chosen; of pieces
             each row sums to 1.
