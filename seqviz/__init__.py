@@ -19,7 +19,7 @@ from seqviz.version import __version__, versions
 if TYPE_CHECKING:
     from seqviz.architectures import MODEL_NAMES
     from seqviz.attention_map import AttentionMap
-    from seqviz.attribution import Saliency, saliency
+    from seqviz.attribution import Saliency, aligned_head, saliency
     from seqviz.translation import Candidate, ModelError, Note, Translation, Translator, load
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "Translation",
     "Translator",
     "__version__",
+    "aligned_head",
     "load",
     "saliency",
     "versions",
@@ -46,6 +47,7 @@ _HOMES = {
     "Saliency": "seqviz.attribution",
     "Translation": "seqviz.translation",
     "Translator": "seqviz.translation",
+    "aligned_head": "seqviz.attribution",
     "load": "seqviz.translation",
     "saliency": "seqviz.attribution",
 }

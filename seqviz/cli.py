@@ -462,7 +462,7 @@ def attend(
             shown = shown.without_specials()
         place = (layer, head)
         if best and shown.num_layers * shown.num_heads > 1:
-            found = attribution.aligned_head(name) if kind == "cross" else None
+            found = attribution.aligned_head(translator) if kind == "cross" else None
             if found is None:
                 raise UsageError(
                     f"expected a measured head of cross-attention for --best, found none for {name}; "
@@ -819,9 +819,10 @@ def report(
         reports.write_json(folder / "attention.json", _attention(models, trainings))
     found = _coverage()
     reports.write_json(folder / "coverage.json", found)
-    for language, ending in (("en", ""), ("zh", ".zh")):
-        figure = plotting.loss_curves(trainings, language=language)
-        plotting.save(figure, folder / f"losses{ending}.svg")
+    if all(training.get("losses", {}).get("train") for training in trainings.values()):
+        for language, ending in (("en", ""), ("zh", ".zh")):
+            figure = plotting.loss_curves(trainings, language=language)
+            plotting.save(figure, folder / f"losses{ending}.svg")
     if length:
         check(length, str(folder / "length.json"))
         figures = {"length": plotting.length_curves}
@@ -856,6 +857,8 @@ def _more(models: Path, trainings: dict[str, Any]) -> list[str]:
         if why := reports.stale(quality, trainings):
             blocks.append(f"This measurement is not of the weights shipped now: {why}.")
             typer.echo(f"note: quality.json is out of date; run {quality['command']}", err=True)
+    if attention := reports.read_report(models, "attention"):
+        blocks.append(reports.alignment_results(attention))
     for name in ("recipe", "mechanism"):
         if found := reports.read_report(models, name):
             from seqviz import trials

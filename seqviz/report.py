@@ -220,6 +220,45 @@ def length_results(report: dict[str, Any]) -> str:
     return "\n".join(rows)
 
 
+_CONTENDERS = {
+    "": "attention",
+    ":mean": "mean of all heads",
+    ":saliency": "saliency (gradient × input)",
+}
+
+
+def alignment_results(report: dict[str, Any]) -> str:
+    """Markdown of how far attention and saliency agree with alignments made by hand."""
+    data = report["data"]
+    rows = [
+        "Where the models look, against word alignments made by hand: alignment error rate (0 is best) on "
+        f"{data['reported']} sentence pairs, each French word linked to the English word of most weight, the "
+        "human translation given. The Transformer's head was chosen on the other "
+        f"{data['chosen_on']} pairs. 95 % intervals over sentence pairs; a small sample.",
+        "",
+        "| | error rate | precision | recall |",
+        "| --- | --- | --- | --- |",
+    ]
+    for key, found in sorted(report["results"].items(), key=lambda item: item[1]["aer"]["value"]):
+        name, _, what = key.partition(":")
+        said = "a plain diagonal, no model"
+        if key != "diagonal":
+            said = f"`{name}`, {_CONTENDERS[f':{what}' if what else '']}"
+            chosen = report["choice"].get(name)
+            if chosen and not what:
+                said += f", layer {chosen['layer'] + 1} head {chosen['head'] + 1}"
+        rows.append(
+            f"| {said} | {_interval(found['aer'])} | {found['precision']:.2f} | {found['recall']:.2f} |"
+        )
+    rows += [
+        "",
+        f"Measured by `{report['command']}`; {report['hardware']}. Every head: "
+        "`models/report/attention.json`. A head that agrees with alignments is not thereby a reason for what "
+        "a model writes.",
+    ]
+    return "\n".join(rows)
+
+
 _BEGIN, _END = "<!-- results:begin -->", "<!-- results:end -->"
 
 

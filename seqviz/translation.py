@@ -132,7 +132,7 @@ class Translation:
             if self.model in ("rnn", "lstm"):
                 raise ValueError(
                     f"{self.model} has no attention: its decoder sees one fixed vector; "
-                    "use lstm-attention or transformer"
+                    "use lstm-attention or transformer, or saliency, which every model has"
                 )
             raise ValueError("translated without attention; call translate(text, attention=True)")
         source = (self.source_tokens, self.source_word_index, self.source_words)
