@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from seqviz import MODEL_NAMES, corpus, coverage, report
+from seqviz.cli import more_results
 from seqviz.length_report import check
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -56,7 +57,7 @@ def test_readme_and_cards_hold_the_numbers_of_the_weights(
     text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     length = report.read_report(models_folder, "length")
     found = report.read_report(models_folder, "coverage")
-    results = report.results(trainings, length, found)
+    results = report.results(trainings, length, found, more_results(models_folder, trainings))
     assert report.fill_readme(text, results) == text, "run 'seqviz report'"
     about = (models_folder / "DATA.md").read_text(encoding="utf-8")
     for name, training in trainings.items():
@@ -110,6 +111,23 @@ def test_the_length_report_names_how_it_was_measured(length: dict[str, Any]) -> 
                 assert bucket["bleu_low"] <= bucket["bleu"] <= bucket["bleu_high"]
                 assert bucket["thin"] == (bucket["n"] < 50)
     assert length["length_histogram"][0] == 0
+
+
+def test_attention_was_measured_on_the_weights(
+    trainings: dict[str, Any], models_folder: Path
+) -> None:
+    attention = report.read_report(models_folder, "attention")
+    assert attention is not None
+    assert report.stale(attention, trainings) is None, "run 'seqviz report'"
+    text = report.alignment_results(attention)
+    for key, found in attention["results"].items():
+        assert f"| {found['aer']['value']:.2f} (" in text, key
+    assert (
+        "layer {layer} head {head}".format(
+            **{key: value + 1 for key, value in attention["choice"]["transformer"].items()}
+        )
+        in text
+    )
 
 
 def test_figures_are_of_the_length_report(length: dict[str, Any], models_folder: Path) -> None:

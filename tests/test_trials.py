@@ -130,3 +130,15 @@ def test_report(material):
     assert found["dev_data"]["pairs"] == 20
     assert found["data"][0]["sha256"]
     assert "lowest" not in trials.report("mechanism", *arguments)
+
+
+def test_tables(material):
+    arguments = (400, material["sources"], material["dev"], 20)
+    results = {"lstm": {"a": {"dev_loss": 4.0}, "b": {"dev_loss": 3.0}, "c": {"diverged": "nan"}}}
+    found = trials.report("recipe", results, *arguments)
+    assert "| `lstm` | 4.000 | **3.000** | diverged |" in trials.recipe_table(found)
+    by_length = [{"low": 1, "high": 10, "n": 5, "loss": 2.5}]
+    results = {"lstm": {"seed 2": {"dev_loss": 3.0, "seed": 2, "by_length": by_length}}}
+    table = trials.mechanism_table(trials.report("mechanism", results, *arguments))
+    assert "| model | seed | all | 1–10 |" in table
+    assert "| `lstm` | 2 | 3.000 | 2.500 |" in table
