@@ -110,6 +110,7 @@ _TEXTS: dict[str, dict[str, str]] = {
         "gradient_self-attention": "self-attention",
         "gradient_transformer-layer": "whole encoder layer",
         "gradient_share": "{percent} %",
+        "gradient_memory": "Transformer: its memory at the last and at the first position",
     },
     "zh": {
         "weight": "注意力权重",
@@ -171,6 +172,7 @@ _TEXTS: dict[str, dict[str, str]] = {
         "gradient_self-attention": "自注意力",
         "gradient_transformer-layer": "整个编码器层",
         "gradient_share": "{percent}%",
+        "gradient_memory": "Transformer：最后一个和第一个位置上的编码器输出",
     },
 }
 
@@ -1036,12 +1038,12 @@ def gradient_curves(report: Mapping[str, Any], *, language: str = "en") -> Figur
             "expected the content of a gradient report (json.load of a file that "
             "'seqviz lab gradient' wrote), got one without curves"
         )
-    figure = _Figure(5.75, 10.2, language)
-    heights = (0.25, 0.2, 0.2)
-    bottoms = (0.655, 0.335, 0.06)
+    tall = 10.4  # inches
+    figure = _Figure(5.75, tall, language)
+    # One under the other, for narrow screens; below the first there is room for its legend.
     axes = [
-        figure.add_axes((0.125, bottom, 0.85, height))
-        for bottom, height in zip(bottoms, heights, strict=True)
+        figure.add_axes((0.125, bottom / tall, 0.85, height / tall))
+        for bottom, height in ((7.4, 2.6), (3.8, 2.05), (1.0, 2.05))
     ]
     share = report.get("share")
     for one in axes:
@@ -1073,6 +1075,9 @@ def gradient_curves(report: Mapping[str, Any], *, language: str = "en") -> Figur
             style = style_of(name, number)
             _fading(one, ends[end], style.color, style.dash, visible(style.label))
     _legend_below(axes[2], 4)
+    if "transformer" in trained:
+        note = figure.text(0.125, 0.1 / tall, "", ha="left", va="bottom")
+        figure.say(note, "gradient_memory").set(fontsize=8.5, color=FAINT)
     seeds = (report.get("settings") or {}).get("num_seeds", start["rnn"]["n"])
     for one, (key, values, across, up) in zip(
         axes,
@@ -1084,7 +1089,7 @@ def gradient_curves(report: Mapping[str, Any], *, language: str = "en") -> Figur
         strict=True,
     ):
         at = one.get_position()
-        heading = figure.text(0.02, at.y1 + 0.012, "", fontsize=11.5, color=INK, ha="left")
+        heading = figure.text(0.02, at.y1 + 0.13 / tall, "", fontsize=11.5, color=INK, ha="left")
         figure.say(heading, key, **values)
         figure.say(one.xaxis.label, across).set(fontsize=10, color=INK)
         figure.say(one.yaxis.label, up).set(fontsize=10, color=INK)
@@ -1111,7 +1116,6 @@ def _fading(
     """One curve by distance 0, 1, 2, … with its band."""
     median, low, high = (np.array(found[key], dtype=float) for key in ("median", "low", "high"))
     distance = np.arange(len(median))
-    axes.fill_between(distance, low, high, color=color, alpha=0.14, linewidth=0, zorder=2)
     axes.plot(
         distance,
         median,
@@ -1121,17 +1125,21 @@ def _fading(
         label=label,
         zorder=4,
     )
+    axes.fill_between(distance, low, high, color=color, alpha=0.14, linewidth=0, zorder=2)
 
 
 def _legend_below(axes: Axes, columns: int) -> Legend:
     """Under the axes' own label, where it can hide nothing."""
+    figure = axes.get_figure()
+    assert figure is not None
+    inches = axes.get_position().height * figure.get_size_inches()[1]
     legend = axes.legend(
         frameon=False,
         fontsize=9,
         labelcolor=INK,
         handlelength=2.6,
         loc="upper left",
-        bbox_to_anchor=(-0.02, -0.19),
+        bbox_to_anchor=(-0.02, -0.5 / inches),
         ncols=columns,
         columnspacing=1.2,
         borderaxespad=0,

@@ -788,7 +788,7 @@ def report(
 
 _SENTENCES: dict[str, dict[str, str]] = {
     "en": {
-        "start": "Before training, the gradient falls below {share} of its size {list}.",
+        "start": "Before training, the gradient falls below {share} % of its size at distance 0 {list}.",
         "faded": "after {distance} steps in the {name}",
         "kept": "not within {last} steps in the {name}",
         "flat": "Through self-attention it stays between {low} and {high} of that at distance 0, however far "
@@ -801,7 +801,7 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "joint": ", ",
     },
     "zh": {
-        "start": "训练之前，梯度降到原来的 {share} 以下：{list}。",
+        "start": "训练之前，梯度降到距离 0 处的 {share}% 以下：{list}。",
         "faded": "{name} 在 {distance} 步之后",
         "kept": "{name} 在 {last} 步之内没有",
         "flat": "自注意力的梯度无论词有多远，都保持在距离 0 处的 {low} 到 {high} 之间。",
@@ -840,7 +840,7 @@ def sentence(results: Mapping[str, Any], language: str = "en") -> str:
         parts.append(said.format(distance=distance, last=len(found["median"]) - 1, name=name))
     flat = curves["self-attention"]["median"]
     sentences = [
-        words["start"].format(share=_percent(results["share"]), list=words["joint"].join(parts)),
+        words["start"].format(share=f"{100 * results['share']:g}", list=words["joint"].join(parts)),
         words["flat"].format(low=_percent(min(flat)), high=_percent(max(flat))),
     ]
     far = [
