@@ -152,9 +152,14 @@ def saliency(translator: Translator, translation: Translation) -> Saliency:
         translator: any of the models; it may be another one than made the translation.
         translation: of a text in one part.
     Raises:
+        TypeError: something that is no translation.
         ValueError: an empty translation, or one in several parts (take one of ``.parts``).
     Source: see `saliency_values`.
     """
+    if not isinstance(translation, Translation):
+        raise TypeError(
+            f"expected a translation, got {type(translation).__name__}; use translator.translate(text)"
+        )
     if translation.parts:
         raise ValueError(
             f"the text was translated in {len(translation.parts)} parts; use "

@@ -414,8 +414,9 @@ def attend(
 ) -> None:
     """Show where a model looks, what each of its words depends on, or its one vector.
 
-    Examples: seqviz attend "The cat sleeps." --out cat.html
-    seqviz attend "The cat sleeps." --model lstm --model transformer --kind saliency --out cat.svg
+    Example: seqviz attend "The cat sleeps." --out cat.html
+
+    Example: seqviz attend "The cat sleeps." --model lstm --model transformer --kind saliency --out cat.svg
     """
     from seqviz import attribution
     from seqviz.export import FORMATS, Panel, export
@@ -446,7 +447,10 @@ def attend(
             )
         if not translation.source_words or not translation.target_words:
             raise UsageError(f"expected a text with words, and words written by {name}, got none")
-        if kind == "vector":
+        # Beside a model with attention, one without it shows what it has, as on the page.
+        if kind == "vector" or (
+            kind == "cross" and len(model or []) > 1 and translator.has_one_vector
+        ):
             panels.append(Panel(translation, vector=translator.vector(translation)))
             continue
         if kind == "saliency":
@@ -1041,7 +1045,9 @@ def lab_gradient(
     }
     changed = {name: value for name, value in given.items() if value is not None}
     settings = gradient.Settings(**changed)
-    command = _lab_command("gradient", {n.replace("models", "model"): v for n, v in changed.items()})
+    command = _lab_command(
+        "gradient", {n.replace("models", "model"): v for n, v in changed.items()}
+    )
     report = gradient.report(settings, lambda line: typer.echo(line, err=True), command)
     _publish(report, out, plotting.gradient_curves)
 

@@ -94,7 +94,15 @@ class Panel:
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers shown, in plain types; layer and head counted from 0, None for the mean."""
-        about = {"sentence": self.translation.source, "translation": self.translation.text}
+        translation = self.translation
+        about: dict[str, Any] = {
+            "sentence": translation.source,
+            "translation": translation.text,
+            "num_beams": translation.num_beams,
+        }
+        given = [note.values[0] for note in translation.notes if note.kind == "forced"]
+        if given:
+            about["given_pieces"] = given[0]
         if self.map is None:
             assert self.vector is not None
             return about | {"model": self.model, "vector": self.vector.tolist()}

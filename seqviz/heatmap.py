@@ -71,7 +71,7 @@ def render(
         layer, head: counted from 0 (the page counts from 1); None for the mean.
         language: "en" or "zh".
         color_max: weight of the darkest colour.
-        about: a line below the map.
+        about: lines below the map.
     Raises:
         IndexError: no such layer or head.
         ValueError: a side without words.
@@ -114,7 +114,9 @@ def render(
     shares = kind == "saliency"
     hidden_key = "hidden_saliency" if shares else "hidden"
     hidden_line = say(hidden_key, percent=f"{100 * hidden:.0f}") if hidden >= 0.005 else ""
-    more = f'<span class="sv-about">{escape(about)}</span>' if about else ""
+    more = "".join(
+        f'<div class="sv-about">{escape(line)}</div>' for line in about.split("\n") if line
+    )
     across = "".join(
         f'<span style="--i:{i}"{_special(map.source_words[i])}><bdi>{escape(word)}</bdi></span>'
         for i, word in enumerate(source)
@@ -147,7 +149,7 @@ def render(
         "</div></div></div>"
         f'<div class="sv-foot"><span>{hidden_line}</span>'
         f'<span class="sv-scale">0<i></i>{darkest} {say("share" if shares else "weight")}</span>'
-        f"{more}</div></div>"
+        f"</div></div>{more}"
         f'<ul class="sv-unseen">{"".join(most)}</ul></figure>'
     )
 

@@ -345,6 +345,8 @@ class Translator:
         """
         _check_beams(num_beams)
         single = isinstance(text, str)
+        if not single and not isinstance(text, Sequence):
+            raise TypeError(f"expected text or a list of texts, got {type(text).__name__}")
         texts = [text] if single else list(text)
         for item in texts:
             if not isinstance(item, str):

@@ -203,6 +203,25 @@ def test_paragraphs_are_parts(service):
     assert choices(first["part"]) == [0, 1]
     assert labels(first["picture"]) == SENTENCE.split()
     assert labels(second["picture"]) == "The farmer sold the old house.".split()
+    assert "Read in 2 parts" in first["message"]
+
+
+def test_the_same_model_twice_is_said(service):
+    shown = draw(service, model="transformer", second="transformer")
+    assert words("attention_same", "en") in shown["message"]
+
+
+def test_a_chosen_start_is_said_and_kept_in_files(service):
+    own = service.translate("lstm-attention", SENTENCE, attention=True)
+    prefix = (own.target_ids[0], own.target_ids[0])
+    shown = draw(service, prefix=prefix)
+    assert words("attention_given", "en", count=2) in shown["picture"]
+    found = json.loads(file(service, "json", prefix=prefix)[1])
+    assert found["given_pieces"] == 2
+    assert "given_pieces" not in json.loads(file(service, "json")[1])
+    assert (
+        words("attention_given", "en", count=2) in file(service, "html", prefix=prefix)[1].decode()
+    )
 
 
 def with_measured_head(service: Service, folder: Path, weights: str) -> None:
@@ -226,9 +245,9 @@ def test_the_head_closest_to_alignments(service, tmp_path: Path):
     with_measured_head(service, tmp_path, "abc")
     shown = draw(service, model="transformer", best=True)
     assert "layer 2 of 2 · head 1 of 2" in shown["picture"]
-    assert "made by hand: 0.33; of a plain diagonal: 0.56." in shown["picture"]
+    assert "made by hand: error rate 0.33; a plain diagonal 0.56." in shown["picture"]
     saliency = draw(service, model="transformer", view="saliency", best=True)
-    assert "made by hand: 0.44; of a plain diagonal: 0.56." in saliency["picture"]
+    assert "made by hand: error rate 0.44; a plain diagonal 0.56." in saliency["picture"]
     assert "2 · 1 ★" in shown["picture"]
     assert shown["layer"].value == "best"
     assert choices(shown["layer"]) == ["best", "", 0, 1]
@@ -237,7 +256,12 @@ def test_the_head_closest_to_alignments(service, tmp_path: Path):
     # It was chosen for cross-attention; of the other kinds the mean is shown.
     encoder = draw(service, model="transformer", best=True, kind="encoder")
     assert "mean of 2 layers × 2 heads" in encoder["picture"]
-    assert choices(encoder["layer"]) == ["", 0, 1]
+    assert "mean entropy" in encoder["picture"]
+    assert encoder["layer"].value == "best"  # it is there again with the next cross-attention
+    assert shown["head"].visible is False and other["head"].visible is True
+    decoder = draw(service, model="transformer", best=True, kind="decoder")
+    assert "% on the start" in decoder["picture"]
+    assert "% on the end" not in decoder["picture"]
 
 
 def test_a_head_chosen_on_other_weights_is_not_offered(service, tmp_path: Path):
@@ -495,7 +519,7 @@ def test_the_tab_in_a_browser(chromium: str, address: str, translators, tmp_path
 
 
 @pytest.mark.browser
-def test_steps_light_the_map_and_lead_elsewhere(browser, address: str, translators):
+def test_steps_light_the_map_and_lead_elsewhere(browser, address: str, translators, tmp_path):
     page = browser.new_page(viewport={"width": 1280, "height": 1400})
     page.set_default_timeout(60_000)
     faults: list[str] = []
@@ -514,11 +538,19 @@ def test_steps_light_the_map_and_lead_elsewhere(browser, address: str, translato
     assert page.locator("#attention-map .sv-down .sv-on").all_inner_texts() == [rows[word]]
     assert asked == []
     # Another piece than the model's own: map and steps are those of the output that goes on from it.
+    # A text that was typed since and not asked for changes neither this nor a file.
+    text = page.locator("#attention-source textarea").input_value()
+    page.locator("#attention-source textarea").fill("Something else.")
     page.locator("#attention-steps .st-candidate[aria-disabled=false]").first.click()
     page.wait_for_selector("#attention-steps .st[data-given='2']")
+    page.locator("#attention-download button").first.click()
+    with page.expect_download() as download:
+        page.locator("#attention-json").click()
+    download.value.save_as(tmp_path / "map.json")
+    said = json.loads((tmp_path / "map.json").read_text(encoding="utf-8"))
+    assert (said["sentence"], said["given_pieces"]) == (text, 2)
     ids = json.loads(steps.get_attribute("data-ids"))
     assert ids[0] == own[0] and ids[1] != own[1]
-    text = page.locator("#attention-source textarea").input_value()
     expected = translators["lstm-attention"].translate_from(text, ids[:2])
     assert ids == list(expected.target_ids)
     rows = page.locator("#attention-map .sv-down span").all_inner_texts()

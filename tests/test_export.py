@@ -195,6 +195,14 @@ def test_attend_refuses(attend, folders, arguments: list[str], message: str):
     assert message in error
 
 
+def test_attend_shows_a_vector_beside_a_map(attend, folders):
+    status, out, _ = attend(SENTENCE, "--model", folders["lstm"], "--model", folders["transformer"])
+    assert not status
+    first, second = json.loads(out)["panels"]
+    assert "vector" in first
+    assert second["kind"] == "cross"
+
+
 def test_attend_of_what_a_model_has_not(attend, folders):
     status, _, error = attend(SENTENCE, "--model", folders["lstm"])
     assert status == 1

@@ -181,14 +181,17 @@ def tab(service: Service, language: gr.Radio) -> Tab:
                 for name in FORMATS
             }
     file = gr.JSON(visible=False)
+    shown = gr.State("")  # the text on the screen, whatever has been typed since
 
     # A gr.Radio has no value None among its choices, so the mean is "".
     inputs = [text, model, second, view, kind, layer, head, unit, specials, beams, scale, part]
     inputs += [steps.start, language]
-    outputs = [message, picture, beware, view, kind, layer, head, part, steps.panel]
+    outputs = [message, picture, beware, view, kind, layer, head, part, steps.panel, shown]
+    of_shown = [shown, *inputs[1:]]
 
     def draw(*values: Any) -> Iterator[list[Any]]:
-        yield from _draw(service, _choice(*values[:-1]), values[-1])
+        for state in _draw(service, _choice(*values[:-1]), values[-1]):
+            yield [*state, values[0]]
 
     event: dict[str, Any] = {
         "fn": draw,
@@ -203,11 +206,11 @@ def tab(service: Service, language: gr.Radio) -> Tab:
     gr.on([button.click, text.submit, *(option.input for option in options)], **event)
     quick: dict[str, Any] = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
     picture.click(_clicked_head, outputs=[layer, head], **quick).then(**event)
-    steps.chosen.then(**event)
+    steps.chosen.then(**event | {"inputs": of_shown})
     for name, file_button in buttons.items():
         file_button.click(
             _file_maker(service, name),
-            inputs=inputs,
+            inputs=of_shown,
             outputs=file,
             show_progress="hidden",
             api_visibility="private",
@@ -360,6 +363,10 @@ def _draw(service: Service, choice: Choice, language: str) -> Iterator[list[Any]
             said.append(_hint(why))
         if panel:
             panels.append(panel)
+    if parts > 1:
+        said.insert(0, _hint(words("attention_parts", language, total=parts)))
+    if choice.second == choice.model:
+        said.append(_hint(words("attention_same", language)))
     # The same note of two models is said once.
     shown = [
         "".join(dict.fromkeys(said)),
@@ -417,15 +424,16 @@ def _panel(
                 name, translation.source, choice.num_beams, attention=True
             )
         map_, layer, head, why = _attention(service, translation, choice, language)
-        about = _statistics(translation.attention(map_.kind), layer, head, language)
+        entropy = _statistics(translation.attention(map_.kind), layer, head)[0]
+        lines = [words("attention_entropy", language, entropy=f"{entropy:.1f}")]
         is_best = (layer, head) == service.best_head(name)
         if map_.kind == "cross" and (is_best or name == "lstm-attention"):
-            said = (
-                about,
-                words("attention_best_said", language) if is_best else "",
-                _alignment(service, name, language),
-            )
-            about = ("" if language == "zh" else " ").join(filter(None, said))
+            lines.append(words("attention_best_said", language) if is_best else "")
+            lines.append(_alignment(service, name, language))
+        about = "\n".join(lines)
+    if choice.prefix and name == choice.model:
+        given = words("attention_given", language, count=len(choice.prefix))
+        about = f"{given}\n{about}"
     if not map_.target_tokens or not map_.source_tokens:
         return None, words("attention_no_words", language)
     return Panel(translation, map_, layer, head, about=about), why
@@ -466,18 +474,13 @@ def _alignment(service: Service, name: str, language: str, saliency: bool = Fals
     return words("attention_aer", language, aer=own, diagonal=diagonal)
 
 
-def _statistics(map: AttentionMap, layer: int | None, head: int | None, language: str) -> str:
-    """Entropy and end-token mass of a head, or their means over the heads shown."""
+def _statistics(map: AttentionMap, layer: int | None, head: int | None) -> tuple[float, float]:
+    """Entropy (bits) and mass on the special token (0–1) of a head, or means over the heads shown."""
     from seqviz.attribution import head_statistics
 
     found = head_statistics(map)
     layers, heads = (slice(None) if n is None else slice(n, n + 1) for n in (layer, head))
-    return words(
-        "attention_statistics",
-        language,
-        entropy=f"{found.entropy[layers, heads].mean():.1f}",
-        end=f"{100 * found.end_mass[layers, heads].mean():.0f}",
-    )
+    return found.entropy[layers, heads].mean(), found.end_mass[layers, heads].mean()
 
 
 def _stage(service: Service, choice: Choice, panels: Sequence[Panel], language: str) -> str:
@@ -492,7 +495,9 @@ def _stage(service: Service, choice: Choice, panels: Sequence[Panel], language: 
     pieces = first.translation.attention(first.map.kind)
 
     def about(layer: int, head: int) -> str:
-        return _statistics(pieces, layer, head, language)
+        entropy, end = _statistics(pieces, layer, head)
+        key = "attention_statistics_decoder" if pieces.kind == "decoder" else "attention_statistics"
+        return words(key, language, entropy=f"{entropy:.1f}", end=f"{100 * end:.0f}")
 
     heads = heatmap.render_heads(
         first.map,
@@ -553,7 +558,7 @@ def _options(
         layers, heads, layer = first.map.num_layers, first.map.num_heads, first.layer
         kind = first.map.kind if first.map.kind in KINDS else choice.kind
     # Where there is one head there is nothing to choose, and the choice waits for the next model.
-    best = not several or (kind == "cross" and service.best_head(choice.model) is not None)
+    best = not several or service.best_head(choice.model) is not None
     keep_best = choice.best and best
     part_choices = [
         (words("attention_part_number", language, number=i + 1, total=parts), i)
@@ -574,9 +579,13 @@ def _options(
         gr.Radio(
             _number_choices(heads, language),
             value="" if first is None or keep_best else _or_mean(first.head),
-            visible=several,
+            visible=several and not keep_best,
         ),
-        gr.Radio(part_choices, value=min(choice.part, parts - 1), visible=parts > 1),
+        gr.Radio(
+            part_choices,
+            value=min(choice.part, parts - 1),
+            visible=parts > 1,
+        ),
     ]
 
 
