@@ -853,7 +853,9 @@ def sentence(results: Mapping[str, Any], language: str = "en") -> str:
     if far:
         shown = words["joint"].join(far)
         sentences.append(words["trained"].format(far=results["far_from"], list=shown))
-    return ("" if language == "zh" else " ").join(sentences)
+    said = " ".join(sentences)
+    # Chinese sets no space before a percent sign, nor between sentences.
+    return said if language == "en" else said.replace(" %", "%").replace("。 ", "。")
 
 
 def _percent(share: float) -> str:
