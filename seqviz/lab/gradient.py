@@ -56,8 +56,8 @@ FAR = 50
 INITIALIZATIONS = ("project", "pytorch")
 ROWS_AT_ONCE = 256
 LIVE_PROJECTIONS = 24
-"""Rows for each end state in `reach`. On passages of 57–70 words a word's share then lay 0.01 from the exact
-one in the mean, 0.14 at most."""
+"""Rows for each end state in `reach`. On a passage of 57 words the share of a word then lay 0.001 to 0.036 from
+the exact one in the mean, by model and end state, and 0.13 at most."""
 
 
 @dataclass(frozen=True)
