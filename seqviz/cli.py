@@ -863,12 +863,14 @@ def more_results(models: Path, trainings: dict[str, Any]) -> list[str]:
             typer.echo(f"note: quality.json is out of date; run {quality['command']}", err=True)
     if attention := reports.read_report(models, "attention"):
         blocks.append(reports.alignment_results(attention))
-    for name in ("recipe", "mechanism"):
-        if found := reports.read_report(models, name):
-            from seqviz import trials
+    recipe, mechanism = (reports.read_report(models, name) for name in ("recipe", "mechanism"))
+    if recipe or mechanism:
+        from seqviz import trials
 
-            tables = {"recipe": trials.recipe_table, "mechanism": trials.mechanism_table}
-            blocks.append(tables[name](found))
+        if recipe:
+            blocks.append(trials.recipe_table(recipe, trainings))
+        if mechanism:
+            blocks.append(trials.mechanism_table(mechanism))
     return blocks
 
 

@@ -232,8 +232,12 @@ def _measured_by(report: dict[str, Any]) -> str:
     )
 
 
-def recipe_table(report: dict[str, Any]) -> str:
-    """Markdown of the candidates' development losses, the lowest of each model in bold."""
+def recipe_table(report: dict[str, Any], trainings: dict[str, dict[str, Any]]) -> str:
+    """Markdown of the candidates' development losses, the lowest of each model in bold.
+
+    Args:
+        trainings: ``training.json`` of the shipped models, whose learning rates are named, too.
+    """
     candidates = list(next(iter(report["trials"].values())))
     rows = [
         f"Which recipe: development loss (nats a token) after {report['tokens']:,} target tokens from "
@@ -249,7 +253,15 @@ def recipe_table(report: dict[str, Any]) -> str:
             cell = "diverged" if loss is None else f"{loss:.3f}"
             cells.append(f"**{cell}**" if name == report["lowest"][model] else cell)
         rows.append(f"| `{model}` | {' | '.join(cells)} |")
-    return "\n".join([*rows, "", _measured_by(report)])
+    used: dict[str, list[str]] = {}
+    for model, shipped_one in trainings.items():
+        recipe = shipped_one["recipe"]
+        rates = f"AdamW {recipe['learning_rate']:g}, Muon {recipe['matrix_learning_rate']:g}"
+        used.setdefault(rates, []).append(f"`{model}`")
+    shipped = "; ".join(f"{rates} for {', '.join(models)}" for rates, models in used.items())
+    return "\n".join(
+        [*rows, "", f"The shipped weights were trained with {shipped}. {_measured_by(report)}"]
+    )
 
 
 def mechanism_table(report: dict[str, Any]) -> str:

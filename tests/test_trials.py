@@ -136,7 +136,10 @@ def test_tables(material):
     arguments = (400, material["sources"], material["dev"], 20)
     results = {"lstm": {"a": {"dev_loss": 4.0}, "b": {"dev_loss": 3.0}, "c": {"diverged": "nan"}}}
     found = trials.report("recipe", results, *arguments)
-    assert "| `lstm` | 4.000 | **3.000** | diverged |" in trials.recipe_table(found)
+    shipped = {"lstm": {"recipe": {"learning_rate": 0.001, "matrix_learning_rate": 0.012}}}
+    table = trials.recipe_table(found, shipped)
+    assert "| `lstm` | 4.000 | **3.000** | diverged |" in table
+    assert "AdamW 0.001, Muon 0.012 for `lstm`." in table
     by_length = [{"low": 1, "high": 10, "n": 5, "loss": 2.5}]
     results = {"lstm": {"seed 2": {"dev_loss": 3.0, "seed": 2, "by_length": by_length}}}
     table = trials.mechanism_table(trials.report("mechanism", results, *arguments))
