@@ -9,13 +9,16 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from seqviz.evaluation import Plan, Work
 
 app = typer.Typer(
     name="seqviz",
@@ -563,14 +566,7 @@ def evaluate(
     if known:
         typer.echo(f"going on: {_several(known, 'text')} remembered in {place}", err=True)
 
-    def say(done: int, total: int, left: float) -> None:
-        typer.echo(f"{done / total:.0%} done, about {left / 60:.0f} minutes left", err=True)
-
-    try:
-        evaluation.run(plan, list(works.values()), workers=workers, device=device, say=say)
-    except KeyboardInterrupt:
-        typer.echo(f"stopped; the same command goes on from what {place} remembers", err=True)
-        raise
+    _translate_plan(plan, works, place, workers, device)
     typer.echo("scoring", err=True)
     try:
         lexicon = Lexicon.load()
@@ -650,7 +646,8 @@ def quality(
 ) -> None:
     """Measure BLEU, chrF and loss on whole test sets, greedy and with a beam.
 
-    The project's own hand-written development sentences are measured, too. A stopped measurement goes on where it was when it is called again.
+    The project's own hand-written development sentences are measured, too. A stopped
+    measurement goes on where it was when it is called again.
 
     Example: seqviz quality --data Europarl=europarl/test.tsv.xz --data Tatoeba=tatoeba/test.tsv.xz
     --out models/report/quality.json
@@ -671,9 +668,6 @@ def quality(
     folders = _model_folders(model)
     place = work or _default_runs() / "evaluations"
 
-    def say(done: int, total: int, left: float) -> None:
-        typer.echo(f"{done / total:.0%} done, about {left / 60:.0f} minutes left", err=True)
-
     plans = {
         name: evaluation.thinned(evaluation.plan(path, runs=False), sample)
         for name, path in files.items()
@@ -689,13 +683,7 @@ def quality(
                 f"{'greedy' if width == 1 else f'{width} beams'}",
                 err=True,
             )
-            try:
-                evaluation.run(plan, list(works.values()), workers=workers, device=device, say=say)
-            except KeyboardInterrupt:
-                typer.echo(
-                    f"stopped; the same command goes on from what {place} remembers", err=True
-                )
-                raise
+            _translate_plan(plan, works, place, workers, device)
             searches[width] = {m: each.outputs(plan) for m, each in works.items()}
         measured[name] = (plan, searches)
     content = quality_report(measured, number=resamples)
@@ -714,6 +702,22 @@ def quality(
         },
     )
     typer.echo(f"{out} written", err=True)
+
+
+def _translate_plan(
+    plan: Plan, works: Mapping[str, Work], place: Path, workers: int | None, device: str | None
+) -> None:
+    """Translate what is missing, with progress; a stop says how it goes on."""
+    from seqviz import evaluation
+
+    def say(done: int, total: int, left: float) -> None:
+        typer.echo(f"{done / total:.0%} done, about {left / 60:.0f} minutes left", err=True)
+
+    try:
+        evaluation.run(plan, list(works.values()), workers=workers, device=device, say=say)
+    except KeyboardInterrupt:
+        typer.echo(f"stopped; the same command goes on from what {place} remembers", err=True)
+        raise
 
 
 def _several(number: int, what: str) -> str:

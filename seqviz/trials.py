@@ -20,6 +20,7 @@ import numpy as np
 
 from seqviz import corpus, training
 from seqviz.architectures import MODEL_NAMES
+from seqviz.report import write_json
 from seqviz.version import hardware, versions
 
 RECIPES = {
@@ -151,10 +152,7 @@ def run(
 
 
 def _keep(path: Path, settings: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_suffix(".partial")
-    aside.write_text(json.dumps({"settings": settings, "result": result}), encoding="utf-8")
-    os.replace(aside, path)
+    write_json(path, {"settings": settings, "result": result})
     return result
 
 

@@ -21,6 +21,9 @@ from seqviz.ui.translate import is_chinese, too_long
 from seqviz.words import words
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from seqviz.attribution import HeadStatistics
     from seqviz.translation import Translation
 
 FIXED = ("rnn", "lstm")
@@ -424,7 +427,7 @@ def _panel(
                 name, translation.source, choice.num_beams, attention=True
             )
         map_, layer, head, why = _attention(service, translation, choice, language)
-        entropy = _statistics(translation.attention(map_.kind), layer, head)[0]
+        entropy = _of_heads(_statistics(translation.attention(map_.kind)).entropy, layer, head)
         lines = [words("attention_entropy", language, entropy=f"{entropy:.1f}")]
         is_best = (layer, head) == service.best_head(name)
         if map_.kind == "cross" and (is_best or name == "lstm-attention"):
@@ -474,13 +477,17 @@ def _alignment(service: Service, name: str, language: str, saliency: bool = Fals
     return words("attention_aer", language, aer=own, diagonal=diagonal)
 
 
-def _statistics(map: AttentionMap, layer: int | None, head: int | None) -> tuple[float, float]:
-    """Entropy (bits) and mass on the special token (0–1) of a head, or means over the heads shown."""
+def _statistics(map: AttentionMap) -> HeadStatistics:
+    """Entropy and mass on the special token of every head, of a map of pieces."""
     from seqviz.attribution import head_statistics
 
-    found = head_statistics(map)
+    return head_statistics(map)
+
+
+def _of_heads(values: np.ndarray, layer: int | None, head: int | None) -> float:
+    """One of the values (L, H), or the mean over the layers and heads that are None."""
     layers, heads = (slice(None) if n is None else slice(n, n + 1) for n in (layer, head))
-    return found.entropy[layers, heads].mean(), found.end_mass[layers, heads].mean()
+    return float(values[layers, heads].mean())
 
 
 def _stage(service: Service, choice: Choice, panels: Sequence[Panel], language: str) -> str:
@@ -492,11 +499,11 @@ def _stage(service: Service, choice: Choice, panels: Sequence[Panel], language: 
     if not _has_heads(first):
         return heatmap.render_stage("", figures)
     assert first.map is not None
-    pieces = first.translation.attention(first.map.kind)
+    found = _statistics(first.translation.attention(first.map.kind))
+    key = "attention_statistics" + "_decoder" * (first.map.kind == "decoder")
 
     def about(layer: int, head: int) -> str:
-        entropy, end = _statistics(pieces, layer, head)
-        key = "attention_statistics_decoder" if pieces.kind == "decoder" else "attention_statistics"
+        entropy, end = found.entropy[layer, head], found.end_mass[layer, head]
         return words(key, language, entropy=f"{entropy:.1f}", end=f"{100 * end:.0f}")
 
     heads = heatmap.render_heads(

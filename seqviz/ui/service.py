@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -197,12 +197,9 @@ class Service:
         """The most probable pieces at each step of a translation; see `Translator.candidates`."""
         translator = self.translator(name)
         key = (name, translation.source, translation.target_ids, count)
-        with self._locks[name]:
-            found = self._candidates.get(key)
-            if found is None:
-                found = translator.candidates(translation, count)
-                self._candidates.put(key, found)
-        return found
+        return self._remembered(
+            self._candidates, key, lambda: translator.candidates(translation, count)
+        )
 
     def saliency(self, name: str, translation: Translation) -> Saliency:
         """What each token of a translation depends on; see `seqviz.attribution.saliency`."""
@@ -210,11 +207,17 @@ class Service:
 
         translator = self.translator(name)
         key = (name, translation.source, translation.target_ids)
-        with self._locks[name]:
-            found = self._saliency.get(key)
+        return self._remembered(
+            self._saliency, key, lambda: attribution.saliency(translator, translation)
+        )
+
+    def _remembered(self, cache: _Cache, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+        """What `key` stands for, from the cache or made now; the model's name comes first in a key."""
+        with self._locks[key[0]]:
+            found = cache.get(key)
             if found is None:
-                found = attribution.saliency(translator, translation)
-                self._saliency.put(key, found)
+                found = make()
+                cache.put(key, found)
         return found
 
     def translate_paragraphs(
@@ -225,12 +228,9 @@ class Service:
             return [self.translate(name, texts[0], num_beams)]
         translator = self.translator(name)
         key = (name, tuple(texts), num_beams)
-        with self._locks[name]:
-            found = self._cache.get(key)
-            if found is None:
-                found = translator.translate(list(texts), num_beams, attention=False)
-                self._cache.put(key, found)
-        return found
+        return self._remembered(
+            self._cache, key, lambda: translator.translate(list(texts), num_beams, attention=False)
+        )
 
     def _translate_each(self, name: str, texts: Sequence[str]) -> dict[str, Translation]:
         """Greedy translations of texts that have nothing to do with each other, by text.
