@@ -340,7 +340,7 @@ def test_a_failing_command_leaves_the_old_report(small, monkeypatch, tmp_path, c
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_figure_labels_every_curve(small, tmp_path: Path, language: str) -> None:
     results = gradient.gradient(SMALL)
-    figure = plotting.gradient_curves(results, language=language)
+    figure = plotting.lab.gradient(results, language=language)
     plotting.save(figure, tmp_path / "gradient.svg")
     drawn = (tmp_path / "gradient.svg").read_text(encoding="utf-8")
     expected = {
@@ -353,7 +353,7 @@ def test_the_figure_labels_every_curve(small, tmp_path: Path, language: str) -> 
 
 def test_the_figure_refuses_what_is_no_report() -> None:
     with pytest.raises(ValueError, match="content of a gradient report"):
-        plotting.gradient_curves({"at_start": {}})
+        plotting.lab.gradient({"at_start": {}})
 
 
 # ---------------------------------------------------------------------------------------------

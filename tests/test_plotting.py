@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from seqviz import plotting, styles
+from seqviz.plotting import base, quality
 from seqviz.attention_map import AttentionMap
 
 ODD_WORDS = (
@@ -215,7 +216,7 @@ def test_length_curve_draws_thin_buckets_in_grey():
     grey = [
         line
         for line in axes.lines
-        if line.get_color() == plotting.FAINT and line.get_marker() != "None"
+        if line.get_color() == base.FAINT and line.get_marker() != "None"
     ]
     assert sorted(float(line.get_ydata()[0]) for line in grey) == [3.0, 20.0]
 
@@ -226,7 +227,7 @@ def test_length_curve_marks_extrapolation():
     assert "training sentence" in texts or any("longer than any" in t for t in texts)
 
 
-@pytest.mark.parametrize("metric", plotting.METRICS)
+@pytest.mark.parametrize("metric", quality.METRICS)
 def test_length_curve_draws_every_metric(metric: str):
     figure = plotting.length_curve(REPORT, metric=metric, language="zh")
     assert "句子的英语词数" in texts_of(svg_of(figure))
@@ -344,7 +345,7 @@ def test_where_it_breaks_draws_thin_bins_in_grey():
     bins[2].update(thin=True)
     figure = plotting.where_it_breaks({"positions": {"loss": {"natural": {"lstm": bins}}}})
     grey, line = figure.axes[0].lines
-    assert grey.get_color() == plotting.FAINT
+    assert grey.get_color() == base.FAINT
     assert np.isnan(line.get_ydata()[2]) and line.get_ydata()[1] == 3.0
     assert any("fewer than 50" in text for text in texts_of(svg_of(figure)))
 
@@ -391,7 +392,7 @@ def test_svg_is_the_same_every_time():
 
 
 def test_without_a_chinese_font_a_png_is_in_english_and_says_so(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(plotting, "_fonts", lambda: plotting_fonts[:1])
+    monkeypatch.setattr(base, "_fonts", lambda: plotting_fonts[:1])
     figure = plotting.attention(map_of(("我们",), ("nous",)), language="zh")
     said = plotting.save(figure, buffer := io.BytesIO(), "png")
     assert said == (
@@ -403,18 +404,18 @@ def test_without_a_chinese_font_a_png_is_in_english_and_says_so(monkeypatch: pyt
     assert "法语译文" in texts_of(svg_of(figure)) and "我们" in texts_of(svg_of(figure))
 
 
-plotting_fonts = plotting._fonts()
+plotting_fonts = base._fonts()
 
 
 def test_base_font_is_there():
-    assert plotting_fonts[0][0] == plotting.BASE_FONT
+    assert plotting_fonts[0][0] == base.BASE_FONT
 
 
 def test_a_chinese_font_is_used_where_there_is_one():
-    families, missing = plotting._choose_fonts("注意力 attention")
+    families, missing = base._choose_fonts("注意力 attention")
     if missing:
         pytest.skip("no Chinese font installed")
-    assert families[0] == plotting.BASE_FONT and len(families) == 2
+    assert families[0] == base.BASE_FONT and len(families) == 2
     assert plotting.save(plotting.length_curve(REPORT, language="zh"), io.BytesIO(), "png") is None
 
 
@@ -424,7 +425,7 @@ def test_inline_svg_follows_the_page():
     root = ElementTree.fromstring(svg)
     assert root.get("aria-label") == 'BLEU "by" <length>' and root.get("role") == "img"
     assert root.get("width") is None and root.get("viewBox")
-    assert plotting.INK not in svg and "currentColor" in svg
+    assert base.INK not in svg and "currentColor" in svg
     assert figure.get_facecolor() == (1, 1, 1, 1)
 
 

@@ -1,0 +1,325 @@
+"""What all figures are made of: the figure that knows its words, axes, legends, fonts, files."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import threading
+import unicodedata
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from matplotlib import font_manager, rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.legend import Legend
+from matplotlib.text import Text
+from matplotlib.ticker import FuncFormatter
+
+from seqviz.styles import MODEL_STYLES, ModelStyle, visible
+from seqviz.words import words
+
+INK = "#1b1b1f"
+"""Colour of all text and axes; `inline_svg` replaces it by that of the page's text."""
+FAINT = "#8b8b93"
+"""Colour of what stands back; readable on light and dark paper."""
+BASE_FONT = "DejaVu Sans"
+"""Comes with matplotlib."""
+
+Texts = Mapping[str, Mapping[str, str]]
+"""Words of figures: language, key, text with fields."""
+
+
+class LabelledFigure(Figure):
+    """A figure that knows the English of its own words, for files that no Chinese font can serve.
+
+    Args:
+        width, height: in inches.
+        language: of `texts`, which holds all words of this figure.
+    Raises:
+        ValueError: an unknown language.
+    """
+
+    def __init__(self, width: float, height: float, language: str, texts: Texts) -> None:
+        if language not in texts:
+            raise ValueError(f"expected language to be one of {', '.join(texts)}, got {language!r}")
+        super().__init__(figsize=(width, height), dpi=100, facecolor="white")
+        self.language = language
+        self.english: list[tuple[Text, str]] = []
+        self._texts = texts
+
+    def words(self, key: str, language: str | None = None, **values: Any) -> str:
+        return self._texts[language or self.language][key].format(**values)
+
+    def say(self, text: Text, key: str, **values: Any) -> Text:
+        """Give `text` the words of `key`; remember them in English."""
+        return self.say_all(text, [(key, values)])
+
+    def say_all(
+        self,
+        text: Text,
+        keys: list[tuple[str, dict[str, Any]]],
+        model: str | None = None,
+        joint: str = ", ",
+    ) -> Text:
+        said, english = (
+            (f"{name_of(model, language)} · " if model else "")
+            + joint.join(self.words(key, language, **values) for key, values in keys)
+            for language in (self.language, "en")
+        )
+        text.set(text=said, parse_math=False, fontfamily=families(said))
+        if said != english:
+            self.english.append((text, english))
+        return text
+
+
+def name_of(model: str, language: str) -> str:
+    """What a model is called; one of the user's own by its own name."""
+    return words(f"model_{model}", language) if model in MODEL_STYLES else visible(model)
+
+
+def clean_axes(axes: Axes) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set(color=FAINT, linewidth=0.8)
+    axes.tick_params(color=FAINT, labelcolor=INK, labelsize=9, length=3, width=0.8)
+    axes.grid(axis="y", color=FAINT, alpha=0.25, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.patch.set_alpha(0)
+
+
+def add_line(
+    axes: Axes, x: np.ndarray, y: np.ndarray, style: ModelStyle, *, zorder: float, label: str
+) -> None:
+    axes.plot(
+        x,
+        y,
+        color=style.color,
+        linestyle=(0, style.dash) if style.dash else "-",
+        linewidth=1.8,
+        marker=style.marker,
+        markersize=5.5,
+        markeredgewidth=0,
+        label=visible(label),
+        zorder=zorder,
+    )
+
+
+def add_legend(axes: Axes, above: bool = False) -> Legend:
+    """Inside the axes where it is emptiest, or in one line above them, where it can hide nothing."""
+    place: dict[str, Any] = {"loc": "best"}
+    if above:
+        place = {
+            "loc": "lower left",
+            "bbox_to_anchor": (0, 1.0),
+            "ncols": 5,
+            "columnspacing": 1.4,
+            "borderaxespad": 0,
+            "borderpad": 0.2,
+        }
+    legend = axes.legend(frameon=False, fontsize=9, labelcolor=INK, handlelength=2.6, **place)
+    for text in legend.get_texts():
+        text.set(parse_math=False, fontfamily=families(text.get_text()))
+    return legend
+
+
+def add_legend_below(axes: Axes, columns: int) -> Legend:
+    """Under the axes' own label, where it can hide nothing."""
+    figure = axes.get_figure()
+    assert figure is not None
+    inches = axes.get_position().height * figure.get_size_inches()[1]
+    legend = axes.legend(
+        frameon=False,
+        fontsize=9,
+        labelcolor=INK,
+        handlelength=2.6,
+        loc="upper left",
+        bbox_to_anchor=(-0.02, -0.5 / inches),
+        ncols=columns,
+        columnspacing=1.2,
+        borderaxespad=0,
+    )
+    for text in legend.get_texts():
+        text.set(parse_math=False, fontfamily=families(text.get_text()))
+    return legend
+
+
+def power_of_ten(value: float, _: Any = None) -> str:
+    """1e-3 as 0.001, smaller ones as a power of ten."""
+    return f"{value:g}" if value >= 1e-3 else f"{value:.0e}".replace("e-0", "e-")
+
+
+# ---------------------------------------------------------------------------------------------
+# Fonts
+
+_PREFERRED_FONTS = (
+    "Noto Sans CJK SC",
+    "Noto Sans SC",
+    "Source Han Sans SC",
+    "WenQuanYi Micro Hei",
+    "WenQuanYi Zen Hei",
+    "PingFang SC",
+    "Hiragino Sans GB",
+    "Heiti SC",
+    "Microsoft YaHei",
+    "SimHei",
+    "Noto Sans",
+    "Arial Unicode MS",
+)
+
+
+@lru_cache(maxsize=1)
+def _fonts() -> tuple[tuple[str, str], ...]:
+    """(family, file) of the installed upright fonts, base font first, then those that look best."""
+    found = {}
+    for font in font_manager.fontManager.ttflist:
+        if font.style == "normal" and font.weight in (400, "normal", "regular", "book"):
+            found.setdefault(font.name, font.fname)
+    rank = {name: number for number, name in enumerate((BASE_FONT, *_PREFERRED_FONTS))}
+    # Fonts without pictures of letters ("Last Resort", symbol fonts) must not win.
+    poor = re.compile("last ?resort|cmex|cmsy|cmmi|STIXSize|STIXNonUni", re.IGNORECASE)
+    names = [name for name in found if not poor.search(name)]
+    return tuple((n, found[n]) for n in sorted(names, key=lambda n: (rank.get(n, len(rank)), n)))
+
+
+@lru_cache(maxsize=64)
+def _characters(file: str) -> frozenset[int]:
+    try:
+        return frozenset(font_manager.get_font(file).get_charmap())
+    except (OSError, RuntimeError):  # a damaged or unreadable font is no font
+        return frozenset()
+
+
+def _choose_fonts(characters: Iterable[str]) -> tuple[list[str], set[str]]:
+    """Families that together have the characters, base font first, and the characters that none has."""
+    wanted = {
+        ord(c)
+        for c in characters
+        if not c.isspace() and unicodedata.category(c) not in ("Cf", "Mn", "Me")
+    }
+    families: list[str] = []
+    for family, file in _fonts():
+        has = _characters(file)
+        if not families or wanted & has:
+            families.append(family)
+            wanted = wanted - has
+        if not wanted:
+            break
+    return families, {chr(c) for c in wanted}
+
+
+def families(text: str) -> list[str]:
+    return [*_choose_fonts(set(visible(text)))[0], "sans-serif"]
+
+
+# ---------------------------------------------------------------------------------------------
+# Files
+
+_LOCK = threading.RLock()
+
+
+@contextmanager
+def changed_settings(changed: Any = None) -> Iterator[None]:
+    """Other settings of matplotlib for a moment, and no warning about missing glyphs.
+
+    Settings and warning filters belong to the whole process. Without the lock one thread puts back what
+    another still needs, and a thread's SVG has outlines for text.
+    """
+    with _LOCK, rc_context(changed) if changed else nullcontext(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        yield
+
+
+def save(
+    figure: LabelledFigure,
+    target: str | os.PathLike[str] | IO[Any],
+    format: str | None = None,
+    *,
+    dpi: float = 200,
+) -> str | None:
+    """Write a figure. Text in an SVG stays text, so that the reader's fonts draw it.
+
+    Args:
+        figure: from a function above, or any other.
+        target: a path, or a file object open for bytes.
+        format: "png", "svg" or "pdf"; None takes it from the path's ending.
+        dpi: of a PNG.
+    Returns:
+        what had to be drawn otherwise for want of a font, as a sentence; None if nothing.
+    Raises:
+        ValueError: no such format.
+    """
+    if format is None:
+        if not isinstance(target, str | os.PathLike):
+            raise ValueError(
+                "expected format to be one of png, svg, pdf for a file object, got None"
+            )
+        format = Path(target).suffix.removeprefix(".").lower()
+    if format not in ("png", "svg", "pdf"):
+        raise ValueError(f"expected format to be one of png, svg, pdf; got {format!r}")
+    said: list[str] = []
+    replaced: list[tuple[Text, str]] = []
+    if format != "svg":
+        own = getattr(figure, "english", [])
+        if any(_choose_fonts(text.get_text())[1] for text, _ in own):
+            for text, english in own:
+                replaced.append((text, text.get_text()))
+                text.set_text(english)
+            said.append("no installed font has the labels' characters: labels are in English")
+        missing = _missing_characters(figure)
+        if missing:
+            shown = " ".join(sorted(missing)[:20])
+            said.append(f"no installed font has {shown}: drawn as boxes; an SVG shows them")
+    metadata: dict[str, Any] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[
+        format
+    ]
+    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "seqviz", "pdf.fonttype": 42}
+    try:
+        with changed_settings(settings):
+            figure.savefig(
+                target, format=format, dpi=72 if format == "svg" else dpi, metadata=metadata
+            )
+    finally:
+        for text, words in replaced:
+            text.set_text(words)
+    return "; ".join(said) or None
+
+
+def _missing_characters(figure: Figure) -> set[str]:
+    texts = [artist for artist in figure.findobj(Text) if isinstance(artist, Text)]
+    return _choose_fonts({c for text in texts if text.get_visible() for c in text.get_text()})[1]
+
+
+def inline_svg(figure: LabelledFigure, label: str = "") -> str:
+    """A figure as an ``<svg>`` element for a page: as wide as its box, its text in the page's colour.
+
+    The paper is transparent, so that the page may be light or dark.
+
+    Args:
+        figure: from a function above.
+        label: what the picture shows, for a reader who does not see it.
+    """
+    from html import escape
+
+    buffer = io.BytesIO()
+    paper = figure.get_facecolor()
+    figure.set_facecolor("none")
+    try:
+        save(figure, buffer, "svg")
+    finally:
+        figure.set_facecolor(paper)
+    text = buffer.getvalue().decode()
+    text = text[text.index("<svg") :]
+    text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, count=1, flags=re.DOTALL)
+    # Matplotlib leaves out fill where it is black; ours never is, so every INK is written out.
+    text = text.replace(INK, "currentColor")
+    style = 'style="display:block;width:100%;height:auto" role="img"'
+    return text.replace("<svg ", f'<svg {style} aria-label="{escape(label)}" ', 1)
