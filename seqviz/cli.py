@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seqviz.lab.commands import lab
+from seqviz.lab.commands import lab, refresh
 
 if TYPE_CHECKING:
     from seqviz.evaluation import Plan, Work
@@ -795,8 +795,8 @@ def report(
 ) -> None:
     """Bring everything that speaks of the shipped weights up to date: reports, figures, README, cards.
 
-    What was measured on other weights is measured anew. By length that needs the test set and an hour;
-    quality on whole test sets is measured by `seqviz quality`.
+    What was measured on other weights is measured anew. By length that needs the test set and an hour, the
+    gradients some minutes; quality on whole test sets is measured by `seqviz quality`.
 
     Example: seqviz report --data test.tsv.xz
     """
@@ -841,6 +841,7 @@ def report(
         for name, draw in figures.items():
             for language, ending in (("en", ""), ("zh", ".zh")):
                 plotting.save(draw(length, language=language), folder / f"{name}{ending}.svg")
+    refresh(models, trainings)
     about = models / "DATA.md"
     about_data = about.read_text(encoding="utf-8") if about.is_file() else ""
     text = readme.read_text(encoding="utf-8")
@@ -877,7 +878,32 @@ def more_results(models: Path, trainings: dict[str, Any]) -> list[str]:
             blocks.append(trials.recipe_table(recipe, trainings))
         if mechanism:
             blocks.append(trials.mechanism_table(mechanism))
-    return blocks
+    return [*blocks, *lab_results(models, trainings)]
+
+
+def lab_results(models: Path, trainings: dict[str, Any]) -> list[str]:
+    """Markdown of the lab: one sentence an experiment, then the article's claims."""
+    from seqviz import report as reports
+    from seqviz.lab import EXPERIMENTS, claims
+
+    found = {
+        name: content
+        for name in {*EXPERIMENTS, *claims.REPORTS}
+        if (content := reports.read_report(models, name))
+    }
+    current = {
+        name: content
+        for name, content in found.items()
+        if "models" not in content or not reports.stale(content, trainings)
+    }
+    said = [
+        f"- {current[name]['says']['en']} (`{current[name]['command']}`; {current[name]['hardware']}; "
+        f"`models/report/{name}.svg`)"
+        for name in EXPERIMENTS
+        if name in current
+    ]
+    blocks = ["\n".join(["The lab:", "", *said])] if said else []
+    return [*blocks, claims.markdown(current)]
 
 
 def _passages(models: Path, trainings: dict[str, Any]) -> dict[str, Any]:

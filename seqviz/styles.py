@@ -12,6 +12,11 @@ from functools import lru_cache
 
 import numpy as np
 
+INK = "#1b1b1f"
+"""Colour of all text and axes in figures; on a page it becomes that of the page's text."""
+FAINT = "#8b8b93"
+"""Colour of what stands back; readable on light and dark paper."""
+
 
 @dataclass(frozen=True)
 class ModelStyle:

@@ -16,7 +16,7 @@ README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 
 LAYERS = [
     {"version", "styles", "scores", "shipped", "words"},
-    {"tokenizer", "corpus", "attention_map", "heatmap"},
+    {"tokenizer", "corpus", "attention_map", "heatmap", "inline"},
     {"architectures"},
     {"search"},
     {"translation", "training"},

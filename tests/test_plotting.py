@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from seqviz import plotting, styles
-from seqviz.plotting import base, quality
 from seqviz.attention_map import AttentionMap
+from seqviz.plotting import base, quality
 
 ODD_WORDS = (
     "$x_$",
@@ -216,7 +216,7 @@ def test_length_curve_draws_thin_buckets_in_grey():
     grey = [
         line
         for line in axes.lines
-        if line.get_color() == base.FAINT and line.get_marker() != "None"
+        if line.get_color() == styles.FAINT and line.get_marker() != "None"
     ]
     assert sorted(float(line.get_ydata()[0]) for line in grey) == [3.0, 20.0]
 
@@ -345,7 +345,7 @@ def test_where_it_breaks_draws_thin_bins_in_grey():
     bins[2].update(thin=True)
     figure = plotting.where_it_breaks({"positions": {"loss": {"natural": {"lstm": bins}}}})
     grey, line = figure.axes[0].lines
-    assert grey.get_color() == base.FAINT
+    assert grey.get_color() == styles.FAINT
     assert np.isnan(line.get_ydata()[2]) and line.get_ydata()[1] == 3.0
     assert any("fewer than 50" in text for text in texts_of(svg_of(figure)))
 
@@ -425,7 +425,7 @@ def test_inline_svg_follows_the_page():
     root = ElementTree.fromstring(svg)
     assert root.get("aria-label") == 'BLEU "by" <length>' and root.get("role") == "img"
     assert root.get("width") is None and root.get("viewBox")
-    assert base.INK not in svg and "currentColor" in svg
+    assert styles.INK not in svg and "currentColor" in svg
     assert figure.get_facecolor() == (1, 1, 1, 1)
 
 

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 SCHEMA = 1
+EXPERIMENTS = ("gradient", "recall", "capacity", "cost", "training_cost", "extrapolation")
+"""Reports of the lab, in the order of the page: memory, the bottleneck, cost, limits."""
 
 
 def document(

@@ -57,6 +57,34 @@ def _check_out(out: Path | None) -> None:
         raise UsageError(f"expected a file for --out that ends in .json, got {out}")
 
 
+def refresh(models: Path, trainings: dict[str, Any]) -> None:
+    """Measure anew what speaks of other weights, where that takes minutes, and draw all figures."""
+    from seqviz import plotting
+    from seqviz.lab import gradient, training_cost
+    from seqviz.report import read_report, stale, write_json
+    from seqviz.shipped import models_folder
+
+    folder = models / "report"
+
+    def say(line: str) -> None:
+        typer.echo(line, err=True)
+
+    # Those that are loaded by name are the shipped ones.
+    if models.resolve() == models_folder().resolve() and trainings:
+        found = read_report(models, "gradient")
+        if found and stale(found, trainings):
+            settings = gradient.Settings(models=tuple(trainings))
+            write_json(folder / "gradient.json", gradient.report(settings, say))
+        found = read_report(models, "training_cost")
+        if found and stale(found, trainings):
+            content = training_cost.report(training_cost.Settings(), say)
+            write_json(folder / "training_cost.json", content)
+    for name, draw in plotting.lab.FIGURES.items():
+        if found := read_report(models, name):
+            for language, ending in (("en", ""), ("zh", ".zh")):
+                plotting.save(draw(found, language=language), folder / f"{name}{ending}.svg")
+
+
 @lab.command("gradient")
 def lab_gradient(
     out: Out = None,

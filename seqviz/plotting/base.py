@@ -22,13 +22,10 @@ from matplotlib.legend import Legend
 from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter
 
-from seqviz.styles import MODEL_STYLES, ModelStyle, visible
+from seqviz.inline import as_element
+from seqviz.styles import FAINT, INK, MODEL_STYLES, ModelStyle, visible
 from seqviz.words import words
 
-INK = "#1b1b1f"
-"""Colour of all text and axes; `inline_svg` replaces it by that of the page's text."""
-FAINT = "#8b8b93"
-"""Colour of what stands back; readable on light and dark paper."""
 BASE_FONT = "DejaVu Sans"
 """Comes with matplotlib."""
 
@@ -296,30 +293,13 @@ def _missing_characters(figure: Figure) -> set[str]:
     return _choose_fonts({c for text in texts if text.get_visible() for c in text.get_text()})[1]
 
 
-def inline_svg(figure: LabelledFigure, label: str = "") -> str:
-    """A figure as an ``<svg>`` element for a page: as wide as its box, its text in the page's colour.
-
-    The paper is transparent, so that the page may be light or dark.
+def inline_svg(figure: Figure, label: str = "") -> str:
+    """A figure as an ``<svg>`` element for a page; see `seqviz.inline.as_element`.
 
     Args:
         figure: from a function above.
         label: what the picture shows, for a reader who does not see it.
     """
-    from html import escape
-
     buffer = io.BytesIO()
-    paper = figure.get_facecolor()
-    figure.set_facecolor("none")
-    try:
-        save(figure, buffer, "svg")
-    finally:
-        figure.set_facecolor(paper)
-    text = buffer.getvalue().decode()
-    text = text[text.index("<svg") :]
-    text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
-    text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, count=1, flags=re.DOTALL)
-    # Matplotlib leaves out fill where it is black; ours never is, so every INK is written out.
-    text = text.replace(INK, "currentColor")
-    style = 'style="display:block;width:100%;height:auto" role="img"'
-    return text.replace("<svg ", f'<svg {style} aria-label="{escape(label)}" ', 1)
+    save(figure, buffer, "svg")
+    return as_element(buffer.getvalue().decode(), label)

@@ -11,14 +11,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from seqviz.plotting.base import (
-    FAINT,
-    INK,
     LabelledFigure,
     add_legend_below,
     clean_axes,
     power_of_ten,
 )
-from seqviz.styles import MODEL_STYLES, style_of, visible
+from seqviz.styles import FAINT, INK, MODEL_STYLES, style_of, visible
 
 TEXTS: dict[str, dict[str, str]] = {
     "en": {
@@ -54,6 +52,9 @@ TEXTS: dict[str, dict[str, str]] = {
 }
 
 
+WIDTH = 4.7
+"""Inches of every figure here: on a phone of 390 pixels a letter of 9 points then has 9.5 pixels."""
+
 GRADIENT_FLOOR = 1e-6
 """Smallest relative gradient that is drawn; the curves of a fading one go on below."""
 
@@ -77,12 +78,12 @@ def gradient(report: Mapping[str, Any], *, language: str = "en") -> Figure:
             "expected the content of a gradient report (json.load of a file that "
             "'seqviz lab gradient' wrote), got one without curves"
         )
-    tall = 10.4  # inches
-    figure = LabelledFigure(5.75, tall, language, TEXTS)
+    tall = 10.75  # inches
+    figure = LabelledFigure(WIDTH, tall, language, TEXTS)
     # One under the other, for narrow screens; below the first there is room for its legend.
     axes = [
-        figure.add_axes((0.125, bottom / tall, 0.85, height / tall))
-        for bottom, height in ((7.4, 2.6), (3.8, 2.05), (1.0, 2.05))
+        figure.add_axes((0.155, bottom / tall, 0.82, height / tall))
+        for bottom, height in ((7.75, 2.6), (4.15, 2.05), (1.2, 2.05))
     ]
     share = report.get("share")
     for one in axes:
@@ -113,9 +114,9 @@ def gradient(report: Mapping[str, Any], *, language: str = "en") -> Figure:
         for number, (name, ends) in enumerate(trained.items()):
             style = style_of(name, number)
             _fading(one, ends[end], style.color, style.dash, visible(style.label))
-    add_legend_below(axes[2], 4)
+    add_legend_below(axes[2], 2)
     if "transformer" in trained:
-        note = figure.text(0.125, 0.1 / tall, "", ha="left", va="bottom")
+        note = figure.text(0.02, 0.1 / tall, "", ha="left", va="bottom")
         figure.say(note, "gradient_memory").set(fontsize=8.5, color=FAINT)
     seeds = (report.get("settings") or {}).get("num_seeds", start["rnn"]["n"])
     for one, (key, values, across, up) in zip(
@@ -128,7 +129,7 @@ def gradient(report: Mapping[str, Any], *, language: str = "en") -> Figure:
         strict=True,
     ):
         at = one.get_position()
-        heading = figure.text(0.02, at.y1 + 0.13 / tall, "", fontsize=11.5, color=INK, ha="left")
+        heading = figure.text(0.02, at.y1 + 0.13 / tall, "", fontsize=11, color=INK, ha="left")
         figure.say(heading, key, **values)
         figure.say(one.xaxis.label, across).set(fontsize=10, color=INK)
         figure.say(one.yaxis.label, up).set(fontsize=10, color=INK)

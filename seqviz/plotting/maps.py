@@ -13,13 +13,11 @@ from matplotlib.text import Text
 
 from seqviz.attention_map import AttentionMap
 from seqviz.plotting.base import (
-    FAINT,
-    INK,
     LabelledFigure,
     changed_settings,
     families,
 )
-from seqviz.styles import diverging_ramp, ramp, shorten, style_of, visible
+from seqviz.styles import FAINT, INK, diverging_ramp, ramp, shorten, style_of, visible
 
 TEXTS: dict[str, dict[str, str]] = {
     "en": {

@@ -11,14 +11,12 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 from seqviz.plotting.base import (
-    FAINT,
-    INK,
     LabelledFigure,
     add_legend,
     add_line,
     clean_axes,
 )
-from seqviz.styles import style_of
+from seqviz.styles import FAINT, INK, style_of
 
 METRICS = ("bleu", "chrf", "brevity_penalty", "length_ratio")
 THIN = 50

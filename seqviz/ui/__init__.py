@@ -40,7 +40,7 @@ from pathlib import Path
 
 import gradio as gr
 
-from seqviz.ui import attention, cards, length, look, translate
+from seqviz.ui import attention, cards, lab, length, look, translate
 from seqviz.ui.service import MODELS, Service
 from seqviz.ui.tab import QUICK_EVENT
 from seqviz.words import LANGUAGES, words
@@ -74,10 +74,13 @@ def build(models_folder: str | Path | None = None, service: Service | None = Non
                 length_tab = length.tab(service, language)
             with gr.Tab(words("tab_attention", "en"), id="attention") as third:
                 attention_tab = attention.tab(service, language)
+            with gr.Tab(words("tab_lab", "en"), id="lab") as fourth:
+                lab_tab = lab.tab(service, language, fourth)
         translate.connect(translate_tab, length_tab, tabs)
+        lab.connect(translate_tab, lab_tab)
         footer = gr.HTML(_footer("en"))
-        made = [translate_tab, length_tab, attention_tab]
-        components = [head, first, second, third, footer]
+        made = [translate_tab, length_tab, attention_tab, lab_tab]
+        components = [head, first, second, third, fourth, footer]
         components += [component for tab in made for component in tab.components]
 
         def texts(chosen: str) -> list:
@@ -86,6 +89,7 @@ def build(models_folder: str | Path | None = None, service: Service | None = Non
                 gr.Tab(label=words("tab_translate", chosen)),
                 gr.Tab(label=words("tab_length", chosen)),
                 gr.Tab(label=words("tab_attention", chosen)),
+                gr.Tab(label=words("tab_lab", chosen)),
                 _footer(chosen),
             ]
             return updates + [update for tab in made for update in tab.texts(chosen)]

@@ -14,7 +14,8 @@ from seqviz.words import LANGUAGES, words
 
 _HERE = Path(__file__).parent
 _COLOURS = " ".join(f"--{name}: {style.color};" for name, style in MODEL_STYLES.items())
-CSS = f":root {{ {_COLOURS} }}\n{(_HERE / 'page.css').read_text(encoding='utf-8')}"
+_SHEETS = "\n".join((_HERE / name).read_text(encoding="utf-8") for name in ("page.css", "lab.css"))
+CSS = f":root {{ {_COLOURS} }}\n{_SHEETS}"
 """A model's colour is the CSS variable of its name, ``--lstm-attention``; the dark page lightens it."""
 
 _SCRIPT = "\n".join((_HERE / name).read_text(encoding="utf-8") for name in ("page.js", "length.js"))

@@ -17,6 +17,7 @@ from seqviz.ui.growth import Growth, Stage
 if TYPE_CHECKING:
     from seqviz.attribution import Saliency
     from seqviz.coverage import Lexicon, Word
+    from seqviz.lab.gradient import Reach
     from seqviz.translation import Candidate, Translation, Translator
 
 MODELS = ("rnn", "lstm", "lstm-attention", "transformer")
@@ -83,6 +84,7 @@ class Service:
         self._attention_cache = _Cache(24)
         self._candidates = _Cache(24)
         self._saliency = _Cache(24)
+        self._reach = _Cache(64)
         self._training: dict[str, dict[str, Any]] = {}
         self._reports: dict[
             str, tuple[tuple[int, int], Any]
@@ -210,6 +212,17 @@ class Service:
         return self._remembered(
             self._saliency, key, lambda: attribution.saliency(translator, translation)
         )
+
+    def reach(self, name: str, text: str) -> Reach:
+        """Which words of a text still reach the end states of a model; see `seqviz.lab.gradient`.
+
+        Raises:
+            ValueError: an empty text, or one over the caps of what is read at once.
+        """
+        from seqviz.lab import gradient
+
+        translator = self.translator(name)
+        return self._remembered(self._reach, (name, text), lambda: gradient.reach(translator, text))
 
     def _remembered(self, cache: _Cache, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
         """What `key` stands for, from the cache or made now; the model's name comes first in a key."""

@@ -296,11 +296,17 @@ def _constant(text: str) -> Any:
     return give
 
 
-def _can_grow(text: Any) -> bool:
-    """A text that the Length tab can take over: the visitor's own, not one of the examples."""
+def is_own(text: Any) -> bool:
+    """A visitor's own text, within the limit of the page: not empty, and not one of the examples."""
     if not isinstance(text, str) or len(text) > MAX_CHARACTERS:
         return False
-    return bool(growth.sentences(text)) and " ".join(text.split()) not in _example_texts()
+    plain = " ".join(text.split())
+    return bool(plain) and plain not in _example_texts()
+
+
+def _can_grow(text: Any) -> bool:
+    """A text that the Length tab can take over."""
+    return is_own(text) and bool(growth.sentences(text))
 
 
 @cache

@@ -1,0 +1,181 @@
+"""The lab's experiments and the article's claims, as read from ``models/report/``.
+
+A report that is missing, damaged or of another schema is said to be so; no number is kept here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from seqviz.inline import as_element
+from seqviz.lab import EXPERIMENTS, SCHEMA, claims
+from seqviz.ui.service import MODELS, Service
+from seqviz.words import words
+
+_DAMAGED = (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError)
+"""What reading a report that was tampered with can end in."""
+
+
+def column(service: Service, language: str) -> str:
+    """Every experiment: its question, its one-sentence answer, its figure, how it was measured."""
+    found = "".join(_experiment(service, name, language) for name in EXPERIMENTS)
+    return f'<div class="experiments">{found}</div>'
+
+
+def _experiment(service: Service, name: str, language: str) -> str:
+    title = escape(words(f"lab_{name}_question", language))
+    about = escape(words(f"lab_{name}_about", language))
+    report = read(service, name)
+    if isinstance(report, str):
+        body = f'<p class="hint">{escape(words(report, language, command=_command(name)))}</p>'
+    else:
+        body = _measured(service, name, report, language)
+    return (
+        f'<section class="experiment" id="lab-{name}"><h2>{title}</h2>'
+        f'<p class="small">{about}</p>{body}</section>'
+    )
+
+
+def _measured(service: Service, name: str, report: Mapping[str, Any], language: str) -> str:
+    says = str(report["says"][language])
+    older = ""
+    if is_older(service, report):
+        older = f'<p class="hint">{escape(words("lab_older", language))}</p>'
+    told = words(
+        "lab_measured",
+        language,
+        command=str(report["command"]),
+        hardware=str(report["hardware"]),
+        date=str(report["created"])[:10],
+    )
+    label = f"{words(f'lab_{name}_question', language)} {says}"
+    return (
+        f'{older}<p class="answer">{escape(says)}</p>'
+        f"{figure(service.folder / 'report', name, language, label)}"
+        f'<p class="small">{escape(told)}</p>'
+    )
+
+
+def read(service: Service, name: str) -> dict[str, Any] | str:
+    """A report of the lab, or the key of the words that say why there is none."""
+    try:
+        report = service.report(name)
+        if report is None:
+            return "lab_none"
+        if report["schema"] != SCHEMA:
+            return "lab_damaged"
+        if not all(isinstance(report["says"][language], str) for language in ("en", "zh")):
+            return "lab_damaged"
+        if any(not report[key] for key in ("command", "hardware", "created")):
+            return "lab_damaged"
+    except _DAMAGED:
+        return "lab_damaged"
+    return report
+
+
+def content(service: Service, name: Any) -> dict[str, Any]:
+    """A whole report.
+
+    Raises:
+        gr.Error: no such report; the message lists them.
+    """
+    known = sorted(file.stem for file in (service.folder / "report").glob("*.json"))
+    if not isinstance(name, str) or name not in known:
+        raise gr.Error(
+            f"expected one of {', '.join(known) or 'no reports'}, got {name!r:.40}",
+            print_exception=False,
+        )
+    try:
+        return service.report(name) or {}
+    except (OSError, ValueError) as error:
+        raise gr.Error(f"{name}.json is damaged: {error}", print_exception=False) from error
+
+
+def is_older(service: Service, report: Mapping[str, Any]) -> bool:
+    """The report speaks of models, and of other weights than those that are shown."""
+    measured = report.get("models") or {}
+    return any(
+        name in measured and digest and measured[name].get("weights_sha256") != digest
+        for name in MODELS
+        for digest in [service.training(name).get("weights_sha256")]
+    )
+
+
+def figure(folder: Path, name: str, language: str, label: str) -> str:
+    """The figure beside a report, its text in the page's colour; empty where there is none."""
+    file = folder / f"{name}{'.zh' if language == 'zh' else ''}.svg"
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError:
+        return ""
+    return f'<figure class="plot">{as_element(text, label)}</figure>'
+
+
+def _command(name: str) -> str:
+    return f"seqviz lab {name.replace('_', '-')}"
+
+
+# ---------------------------------------------------------------------------------------------
+# Claims
+
+
+def table(service: Service, language: str) -> str:
+    """The article's claims beside the literature and what was measured here."""
+    reports = {}
+    for name in claims.REPORTS:
+        report = _report(service, name)
+        if report is not None:
+            reports[name] = report
+    rows = "".join(_claim(claim, reports, language) for claim in claims.CLAIMS)
+    heads = "".join(
+        f'<th scope="col">{escape(words(f"lab_claims_{key}", language))}</th>'
+        for key in ("article", "literature", "measured", "verdict")
+    )
+    return (
+        f'<section class="experiment claims" id="lab-claims"><h2>'
+        f"{escape(words('lab_claims_title', language))}</h2>"
+        f'<p class="small">{escape(words("lab_claims_about", language))}</p>'
+        f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></section>"
+    )
+
+
+def _report(service: Service, name: str) -> dict[str, Any] | None:
+    """A report that speaks of the weights shown; a claim counts anything else as not measured."""
+    try:
+        report = service.report(name)
+        if report is None or report["schema"] != SCHEMA or is_older(service, report):
+            return None
+    except _DAMAGED:
+        return None
+    return report
+
+
+def _claim(claim: claims.Claim, reports: Mapping[str, Any], language: str) -> str:
+    try:
+        found = claim.judge(reports)
+    except _DAMAGED:
+        found = claim.judge({})
+    measured = escape(found.says[language])
+    command = "".join(
+        f'<code class="command">{escape(command)}</code>' for command in found.commands
+    )
+    verdict = escape(words(f"lab_verdict_{found.verdict}", language))
+    cells = (
+        ("article", escape(claim.article[language])),
+        ("literature", escape(claim.literature[language])),
+        ("measured", f"{measured}{command}"),
+        ("verdict", f'<b data-verdict="{found.verdict}">{verdict}</b>'),
+    )
+    return (
+        "<tr>"
+        + "".join(
+            f'<td data-label="{escape(words(f"lab_claims_{key}", language))}">{cell}</td>'
+            for key, cell in cells
+        )
+        + "</tr>"
+    )

@@ -1,0 +1,199 @@
+"""The Lab tab: the telephone game on a visitor's sentence, the experiments, the article's claims.
+
+The figures are read when the tab is opened: a visitor who never comes here pays nothing for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+import gradio as gr
+
+from seqviz.ui import cards, experiments, live, measured, telephone
+from seqviz.ui.growth import paragraphs
+from seqviz.ui.service import MODELS, Service
+from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, Tab
+from seqviz.ui.translate import is_chinese, is_own, too_long
+from seqviz.words import words
+
+FIRST_WORDS = 40
+"""The text shown first is the stage nearest to so many words of the passage that Length shows first."""
+
+
+def tab(service: Service, language: gr.Radio, this: gr.Tab) -> Tab:
+    """Make the tab inside `this`."""
+    lead = gr.HTML(_lead("en"))
+    text = gr.Textbox(
+        first_text(service),
+        label=words("lab_box", "en"),
+        placeholder=words("translate_placeholder", "en"),
+        lines=3,
+        max_lines=8,
+        elem_id="lab-source",
+    )
+    with gr.Row(elem_classes="actions"):
+        button = gr.Button(
+            words("lab_button", "en"), variant="primary", min_width=140, elem_id="lab-show"
+        )
+        end = gr.Radio(
+            _end_choices("en"),
+            value=telephone.ENDS[0],
+            label=words("lab_end", "en"),
+            container=False,
+            min_width=240,
+            elem_id="lab-end",
+        )
+    game = gr.HTML(_game(telephone.waiting("en")), elem_id="lab-game")
+    column = gr.HTML(elem_id="lab-experiments")
+    run = live.block(language)
+    claims = gr.HTML(elem_id="lab-claims")
+    opened = gr.State(False)
+    carried = gr.State("")
+
+    def draw(source: str, chosen_end: str, chosen: str) -> Iterator[str]:
+        yield from draw_game(service, source, chosen_end, chosen)
+
+    event: dict[str, Any] = {
+        "fn": draw,
+        "inputs": [text, end, language],
+        "outputs": game,
+        "show_progress": "hidden",
+        "trigger_mode": "always_last",
+        "api_visibility": "private",
+        **MODEL_EVENT,
+    }
+    gr.on([button.click, text.submit, end.input], **event)
+
+    def read(chosen: str) -> tuple[str, str]:
+        return experiments.column(service, chosen), experiments.table(service, chosen)
+
+    def open_tab(chosen: str) -> tuple[bool, str, str]:
+        return True, *read(chosen)
+
+    def change_language(is_open: bool, chosen: str) -> tuple[Any, Any]:
+        return read(chosen) if is_open else (gr.skip(), gr.skip())
+
+    this.select(open_tab, language, [opened, column, claims], **QUICK_EVENT)
+    language.change(change_language, [opened, language], [column, claims], **QUICK_EVENT)
+
+    def reach(text: str) -> dict[str, dict[str, Any]]:
+        """Which words of an English text still reach the end states of each model's encoder.
+
+        Args:
+            text: English, up to 100 words.
+        Returns:
+            for each model: `words`, and by word `forward` and `backward`: the size of the gradient at the
+            end state of that direction, divided by that of the strongest word.
+        """
+        return answer(service, text)
+
+    gr.api(reach, api_name="reach", **MODEL_EVENT)
+
+    def report(name: str) -> dict[str, Any]:
+        """A report of what was measured, with its command, versions and hardware.
+
+        Args:
+            name: such as "gradient", "recall", "capacity", "cost", "training_cost", "extrapolation",
+                "length", "attention", "quality".
+        """
+        return experiments.content(service, name)
+
+    gr.api(report, api_name="report", queue=False)
+
+    def texts(chosen: str) -> list[Any]:
+        return [
+            _lead(chosen),
+            gr.Textbox(
+                label=words("lab_box", chosen), placeholder=words("translate_placeholder", chosen)
+            ),
+            gr.Button(words("lab_button", chosen)),
+            gr.Radio(_end_choices(chosen), label=words("lab_end", chosen)),
+            *run.texts(chosen),
+        ]
+
+    return Tab(
+        components=[lead, text, button, end, *run.components],
+        texts=texts,
+        show=[event],
+        parts={"tab": this, "text": text, "carried": carried, "draw": event},
+    )
+
+
+def connect(translate_tab: Tab, lab_tab: Tab) -> None:
+    """A visitor's own sentence comes along from the Translate tab, once."""
+    source, target = translate_tab.parts["text"], lab_tab.parts
+
+    def carry(typed: str, before: str) -> tuple[Any, str]:
+        plain = " ".join(paragraphs(typed or ""))
+        if plain == before or not is_own(plain) or is_chinese(plain):
+            return gr.skip(), before
+        return plain, plain
+
+    target["tab"].select(
+        carry, [source, target["carried"]], [target["text"], target["carried"]], **QUICK_EVENT
+    ).then(**target["draw"])
+
+
+def first_text(service: Service) -> str:
+    """What the tab opens with; see `FIRST_WORDS`."""
+    chosen = measured.chosen_passages(service)
+    passage = service.passage(chosen[0]) if chosen else service.passages()[0]
+    stages = [stage["english"] for stage in passage["stages"]]
+    return min(stages, key=lambda stage: abs(len(stage.split()) - FIRST_WORDS))
+
+
+def draw_game(service: Service, source: str | None, end: str, language: str) -> Iterator[str]:
+    """The pictures of the telephone game, or what is wrong with the text."""
+    source = source or ""
+    text = " ".join(paragraphs(source))
+    if problem := too_long(source, language):
+        yield cards.problem(problem)
+        return
+    if not text:
+        yield f'<p class="hint">{escape(words("lab_game_empty", language))}</p>'
+        return
+    if not all(service.loaded(name) for name in MODELS):
+        yield _game(telephone.waiting(language))
+    hint = ""
+    if is_chinese(text):
+        hint = f'<p class="hint">{escape(words("translate_language", language))}</p>'
+    try:
+        yield hint + _game(telephone.game(service, text, end, language))
+    except ValueError:
+        yield f'<p class="hint">{escape(words("lab_game_long", language))}</p>'
+
+
+def answer(service: Service, text: Any) -> dict[str, dict[str, Any]]:
+    if not isinstance(text, str):
+        raise gr.Error(f"expected text, got {type(text).__name__}", print_exception=False)
+    if problem := too_long(text, "en"):
+        raise gr.Error(problem, print_exception=False)
+    answers = {}
+    for name in MODELS:
+        try:
+            found = service.reach(name, " ".join(paragraphs(text)))
+        except (RuntimeError, ValueError) as error:
+            raise gr.Error(str(error), print_exception=False) from error
+        answers[name] = {
+            "words": list(found.words),
+            **{end: found.shares(end).round(4).tolist() for end in telephone.ENDS},
+        }
+    return answers
+
+
+def _game(pictures: list[str]) -> str:
+    return f'<div class="telephones">{"".join(pictures)}</div>'
+
+
+def _lead(language: str) -> str:
+    return (
+        f'<p class="lead">{escape(words("lab_lead", language))}</p>'
+        f'<h2 class="lab-title">{escape(words("lab_game_title", language))}</h2>'
+        f'<p class="small">{escape(words("lab_game_about", language))}</p>'
+    )
+
+
+def _end_choices(language: str) -> list[tuple[str, str]]:
+    return [(words(f"lab_end_{end}", language), end) for end in telephone.ENDS]
