@@ -20,6 +20,7 @@ from fastapi.testclient import TestClient
 
 import seqviz
 from seqviz import ui
+from seqviz.coverage import Word
 from seqviz.translation import Note, Translation, Translator
 from seqviz.ui import cards, growth, look, translate
 from seqviz.ui import service as services
@@ -138,7 +139,7 @@ def test_missing_weights_are_said(tmp_path):
         service.translator("rnn")
     with pytest.raises(KeyError, match="expected one of rnn"):
         service.translator("gru")
-    shown = list(translate.draw_cards(service, "The boat.", 1, "en"))[-1][2]
+    shown = list(translate.draw_cards(service, "The boat.", 1, "en"))[-1][-1]
     assert shown.count('role="alert"') == 4
     assert shown.count("model folder") == 4
     assert list(ui._notice(service, "zh"))[-1].count(words("page_broken", "zh")) == 4
@@ -186,12 +187,12 @@ def test_many_threads_get_their_own_answers(service, translators):
 
 def last(
     service: Service, text: str | None, beams: int = 1, language: str = "en"
-) -> tuple[str, str, str]:
+) -> tuple[str, ...]:
     return list(translate.draw_cards(service, text, beams, language))[-1]
 
 
 def test_cards_fill_one_by_one(service):
-    steps = [shown for _, _, shown in translate.draw_cards(service, "The boat.", 1, "en")]
+    steps = [shown for *_, shown in translate.draw_cards(service, "The boat.", 1, "en")]
     assert [shown.count("tokens/s") for shown in steps] == [0, 1, 2, 3, 4]
     assert [shown.count('aria-busy="true"') for shown in steps] == [4, 3, 2, 1, 0]
     order = re.findall(r'data-model="([^"]+)"', steps[-1])
@@ -200,10 +201,42 @@ def test_cards_fill_one_by_one(service):
     assert "not measured" not in steps[-1]
 
 
+def test_words_found_are_counted_and_marked_as_the_models_finish(service, monkeypatch):
+    """Of "The <boat>!" the RNN's output has no boat, the others' have; "The" is not judged."""
+    table = SimpleNamespace(meanings=lambda french: ())
+    monkeypatch.setattr(service, "lexicon", lambda: table)
+
+    def marks(source: str, output: str) -> tuple[Word, ...]:
+        assert source == "The <boat>! It sinks."
+        first = output == service.translate_paragraphs("rnn", growth.paragraphs(text))[0].text
+        found = (None, not first, None, True)
+        return tuple(
+            Word(one, is_found is not None, is_found)
+            for one, is_found in zip(source.split(), found, strict=True)
+        )
+
+    text = "The <boat>!\nIt sinks."
+    monkeypatch.setattr(service, "marks", marks)
+    steps = [found for _, _, found, _ in translate.draw_cards(service, text, 1, "en")]
+    assert [step.count("<b>…</b>") for step in steps] == [4, 3, 2, 1, 0]
+    assert re.findall("<b>([^<]*)</b>", steps[-1]) == ["1 / 2", "2 / 2", "2 / 2", "2 / 2"]
+    assert "&lt;boat&gt;!" in steps[-1] and "<boat>" not in steps[-1]
+    title = words("length_not_found", "en", models=words("model_rnn", "en"))
+    assert steps[-1].count(f'title="{title}"') == 1
+    assert words("length_found_all", "en") in steps[-1]
+    missing = words("length_not_found_words", "en", model="RNN", words="&lt;boat&gt;")
+    assert f'<p class="unseen">{missing}</p>' in steps[-1]
+
+
+def test_without_a_word_table_nothing_is_marked(service):
+    assert service.lexicon() is None
+    assert {found for _, _, found, _ in translate.draw_cards(service, "The boat.", 1, "en")} == {""}
+
+
 def test_unmeasured_is_said(service):
     for name in MODELS:
         (service.folder / name / "training.json").write_text("{}", encoding="utf-8")
-    shown = last(service, "The boat.")[2]
+    shown = last(service, "The boat.")[-1]
     assert (
         shown.count("BLEU not measured") == 4 and shown.count("training budget not recorded") == 4
     )
@@ -212,22 +245,22 @@ def test_unmeasured_is_said(service):
 
 @pytest.mark.parametrize("text", ["", "   \n\t ", None])
 def test_empty_text(service, text):
-    message, gloss, shown = last(service, text, language="zh")
-    assert (message, gloss) == ("", "")
+    message, gloss, found, shown = last(service, text, language="zh")
+    assert (message, gloss, found) == ("", "", "")
     assert shown.count(words("card_empty", "zh")) == 4
 
 
 def test_text_over_the_limit(service):
-    message, _, shown = last(service, "a" * 5001)
+    message, *_, shown = last(service, "a" * 5001)
     assert "5,001 characters" in message and "5,000" in message
     assert "tokens/s" not in shown
-    assert "tokens/s" in last(service, "The boat. " * 20)[2]
+    assert "tokens/s" in last(service, "The boat. " * 20)[-1]
     assert translate.too_long("a" * 5000, "en") is None
 
 
 def test_chinese_gets_a_hint_in_chinese(service):
     for language in LANGUAGES:
-        message, _, shown = last(service, "我弟弟不想出门，因为外面太冷了。", language=language)
+        message, *_, shown = last(service, "我弟弟不想出门，因为外面太冷了。", language=language)
         assert words("translate_chinese", "zh") in message
         assert message.count("data-example=") == 3
         assert service.examples()[0]["chinese"] in message
@@ -269,8 +302,8 @@ def test_silence_is_said():
     "text", ["<script>alert(1)</script>", "a<b && c>d", "${7*7}", "{{value}} &amp;"]
 )
 def test_markup_is_text(service, text):
-    for message, gloss, shown in translate.draw_cards(service, text, 1, "en"):
-        for part in (message, gloss, shown):
+    for message, gloss, found, shown in translate.draw_cards(service, text, 1, "en"):
+        for part in (message, gloss, found, shown):
             assert "<script" not in part and "<b " not in part
     said = Note("unknown", text, (text,))
     spoken = Translation("lstm", text, text, target_words=(text, text), notes=(said,))
@@ -281,7 +314,7 @@ def test_markup_is_text(service, text):
 
 
 def test_half_an_emoji(service):
-    _, _, shown = last(service, "The boat \ud83d is green.")
+    *_, shown = last(service, "The boat \ud83d is green.")
     shown.encode("utf-8")
     assert shown.count(words("note_surrogate", "en")) == 4
 

@@ -16,7 +16,7 @@
       @media (min-width: 641px) {
         .held > [data-stage]:not([data-stage="${stage}"]) { display: block !important; visibility: hidden; }
       }
-      .strip .bar > i { width: calc(var(--s${stage}, 0) * 1%) !important; }
+      #walk .strip .bar > i { width: calc(var(--s${stage}, 0) * 1%) !important; }
       .stops > :nth-child(${stage}) { color: var(--ink) !important; font-weight: 700 !important; }
       [data-metric]:not([data-metric="${state.metric}"]),
       [data-curve]:not([data-curve="${state.curve}"]) { display: none !important; }

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from html import escape
 from itertools import groupby
 
-from seqviz.ui import cards, curves, measured
+from seqviz.ui import cards, curves, marking, measured
 from seqviz.ui.growth import OWN, Growth, new_words
 from seqviz.ui.service import MODELS, Scored, Service
 from seqviz.words import words
@@ -128,22 +128,9 @@ def _value(scored: Scored | None, metric: str) -> tuple[str, float]:
 def sentence(shown: Shown) -> str:
     """The English of each stage: new words shaded, a bar for each model that has a word not."""
     legend = f'<p class="legend">{shown.say("length_new")} '
-    if shown.marked:
-        keys = "".join(
-            f'<span class="bar-key"><i class="w {_classes(index)}"></i>{shown.model(name)}</span>'
-            for index, name in enumerate(MODELS)
-        )
-        about = shown.say("length_bars_about")
-        legend += f'<span title="{about}">{shown.say("length_bars")}</span> {keys}</p>'
-    else:
-        legend += f"{shown.say('length_bars_none')}</p>"
+    legend += f"{marking.legend(shown.language, shown.marked)}</p>"
     stages = "".join(_english(shown, index) for index in range(len(shown.text.stages)))
     return f'<div class="stages held">{stages}</div>{legend}'
-
-
-def _classes(index: int) -> str:
-    """The four bars of a word of which only one is filled."""
-    return " ".join(f"{'n' if other == index else 'f'}{other + 1}" for other in range(len(MODELS)))
 
 
 def _english(shown: Shown, index: int) -> str:
@@ -154,21 +141,12 @@ def _english(shown: Shown, index: int) -> str:
     for new, group in groupby(new_words(before, stage.english), key=lambda pair: pair[1]):
         run = []
         for word, _ in group:
-            run.append(_word(shown, word, {n: m[place].found for n, m in marks.items() if m}))
+            found = {n: m[place].found for n, m in marks.items() if m}
+            run.append(marking.word(word, found, shown.language))
             place += 1
         text = " ".join(run)
         runs.append(f"<mark>{text}</mark>" if new and index else text)
-    missing = []
-    for name, row in marks.items():
-        if absent := [word.text.strip(".,?!;:\"'()") for word in row if word.found is False]:
-            missing.append(
-                shown.say(
-                    "length_not_found_words",
-                    model=words(f"model_{name}", shown.language),
-                    words=", ".join(absent),
-                )
-            )
-    unseen = f'<p class="unseen">{"; ".join(missing)}</p>' if missing else ""
+    unseen = marking.unseen(marks, shown.language)
     gloss = ""
     if shown.language == "zh" and stage.chinese:
         gloss = (
@@ -180,28 +158,6 @@ def _english(shown: Shown, index: int) -> str:
         f'<div data-stage="{index + 1}"><h2>{count}</h2>'
         f'<p class="english" lang="en" translate="no">{" ".join(runs)}</p>{unseen}{gloss}</div>'
     )
-
-
-def _word(shown: Shown, word: str, found: dict[str, bool | None]) -> str:
-    """A word with its four bars; a word that no model was judged by stays plain."""
-    judged = {name: is_found for name, is_found in found.items() if is_found is not None}
-    if not judged:
-        return escape(word)
-    absent = [name for name, is_found in judged.items() if not is_found]
-    if absent:
-        models = ", ".join(words(f"model_{name}", shown.language) for name in absent)
-        said = shown.say("length_not_found", models=models)
-    elif len(judged) == len(MODELS):
-        said = shown.say("length_found_all")
-    else:
-        said = ""
-    classes = " ".join(
-        f"{'f' if judged[name] else 'n'}{number}"
-        for number, name in enumerate(MODELS, start=1)
-        if name in judged
-    )
-    title = f' title="{said}"' if said else ""
-    return f'<span class="w {classes}"{title}>{escape(word)}</span>'
 
 
 # ---------------------------------------------------------------------------------------------

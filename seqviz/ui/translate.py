@@ -9,7 +9,7 @@ from typing import Any
 
 import gradio as gr
 
-from seqviz.ui import cards, growth
+from seqviz.ui import cards, growth, marking
 from seqviz.ui.growth import MAX_CHARACTERS, paragraphs
 from seqviz.ui.service import MAX_BEAMS, MODELS, Service
 from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, Tab
@@ -56,16 +56,17 @@ def tab(service: Service, language: gr.Radio) -> Tab:
             for example in examples
         ]
     message = gr.HTML(elem_id="message", js_on_load=_EXAMPLE_JS)
+    found = gr.HTML(elem_id="found")
     answers = gr.HTML(_grid(service, {}, "en"), elem_id="cards")
     legend = gr.HTML(_legend(service, "en"))
 
-    def draw(source: str, num_beams: int, chosen: str) -> Iterator[tuple[str, str, str]]:
+    def draw(source: str, num_beams: int, chosen: str) -> Iterator[tuple[str, str, str, str]]:
         yield from draw_cards(service, source, num_beams, chosen)
 
     event: dict[str, Any] = {
         "fn": draw,
         "inputs": [text, beams, language],
-        "outputs": [message, gloss, answers],
+        "outputs": [message, gloss, found, answers],
         "show_progress": "hidden",
         "trigger_mode": "always_last",
         "api_visibility": "private",
@@ -152,20 +153,27 @@ def too_long(text: str, language: str) -> str | None:
 
 def draw_cards(
     service: Service, source: str | None, num_beams: int, language: str
-) -> Iterator[tuple[str, str, str]]:
-    """Message, gloss and cards; the cards fill as the models finish."""
+) -> Iterator[tuple[str, str, str, str]]:
+    """Message, gloss, words found and cards, which fill as the models finish."""
     source = source or ""
     if problem := too_long(source, language):
-        yield cards.problem(problem), "", _empty_grid(service, language)
+        yield cards.problem(problem), "", "", _empty_grid(service, language, "card_refused")
         return
     texts = paragraphs(source)
     if not texts:
-        yield "", "", _empty_grid(service, language)
+        yield "", "", "", _empty_grid(service, language)
         return
     gloss = _gloss(service, source, language)
     message = ""
     shown: dict[str, str] = {}
-    yield message, gloss, _grid(service, shown, language)
+    plain = " ".join(" ".join(texts).split())
+    marks: dict[str, Any] = {}
+
+    def picture() -> tuple[str, str, str, str]:
+        found = marking.summary(plain, marks, language) if service.lexicon() else ""
+        return message, gloss, found, _grid(service, shown, language)
+
+    yield picture()
     for name in MODELS:
         try:
             translations = service.translate_paragraphs(name, texts, num_beams)
@@ -182,7 +190,8 @@ def draw_cards(
             )
             if any(note.kind == "language" for item in translations for note in item.notes):
                 message = _hint(service, source, language)
-        yield message, gloss, _grid(service, shown, language)
+            marks[name] = service.marks(plain, " ".join(item.text for item in translations))
+        yield picture()
 
 
 def answer(service: Service, text: Any, beams: Any) -> dict[str, dict[str, Any]]:
@@ -223,8 +232,8 @@ def _waiting_card(service: Service, name: str, language: str) -> str:
     return cards.card(name, language, body, busy=True)
 
 
-def _empty_grid(service: Service, language: str) -> str:
-    body = f'<p class="waiting">{escape(words("card_empty", language))}</p>'
+def _empty_grid(service: Service, language: str, key: str = "card_empty") -> str:
+    body = f'<p class="waiting">{escape(words(key, language))}</p>'
     return _grid(service, {name: cards.card(name, language, body) for name in MODELS}, language)
 
 
