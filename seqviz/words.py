@@ -20,6 +20,10 @@ WORDS: dict[str, dict[str, str]] = {
         "page_footer": "Trained on Europarl v7 (© European Union; Koehn 2005) and Tatoeba (CC BY 2.0 FR, "
         "tatoeba.org contributors and manythings.org/anki). Nothing that you type is stored.",
         "page_api": "API",
+        "link_copy": "Copy link",
+        "link_copied": "Copied: a link to this view, with its text.",
+        "link_long": "Copied: a link to this view. The text is too long for a link and was left out.",
+        "link_failed": "The browser does not let the page copy; the link:",
         "language": "Language",
         "tab_translate": "Translate",
         "tab_length": "Length",
@@ -381,6 +385,10 @@ WORDS: dict[str, dict[str, str]] = {
         "page_footer": "训练语料：Europarl v7（© European Union；Koehn 2005）与 Tatoeba（CC BY 2.0 FR，"
         "tatoeba.org 贡献者及 manythings.org/anki）。您输入的内容不会被保存。",
         "page_api": "API",
+        "link_copy": "复制链接",
+        "link_copied": "已复制：指向当前画面的链接，文本也在里面。",
+        "link_long": "已复制：指向当前画面的链接。文本太长，没有放进链接。",
+        "link_failed": "浏览器不允许页面复制，请自行复制链接：",
         "language": "语言",
         "tab_translate": "翻译",
         "tab_length": "句长",

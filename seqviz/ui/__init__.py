@@ -18,7 +18,7 @@ other input. The function makes components, subscribes its own events, and retur
 
 **Rules.** Every event that runs a model takes ``**MODEL_EVENT`` (`seqviz.ui.tab`: shared queue), and is
 ``api_visibility="private"`` unless it is a documented endpoint made with ``gr.api``. Texts come from
-`seqviz.words`, theme, CSS and script from `seqviz.ui.look` (``page.css``, ``page.js``, ``length.js``), what a model
+`seqviz.words`, theme, CSS and script from `seqviz.ui.look` (``page.css``, ``page.js``, ``length.js``, ``links.js``), what a model
 looks like from `seqviz.styles`. A colour in markup is ``var(--lstm)``, never a number, so
 that dark mode works. Every string from a person or a model passes `html.escape`; markup is the *value*
 of ``gr.HTML``, never its template. PyTorch is not imported by any module here at the top: what needs it
@@ -37,10 +37,11 @@ from collections.abc import Iterator
 from html import escape
 from itertools import chain, zip_longest
 from pathlib import Path
+from typing import Any
 
 import gradio as gr
 
-from seqviz.ui import attention, cards, lab, length, look, translate
+from seqviz.ui import attention, cards, lab, length, links, look, translate
 from seqviz.ui.service import MODELS, Service
 from seqviz.ui.tab import QUICK_EVENT
 from seqviz.words import LANGUAGES, words
@@ -57,7 +58,7 @@ def build(models_folder: str | Path | None = None, service: Service | None = Non
     """
     service = service or Service(models_folder)
     with gr.Blocks(title="seqviz", analytics_enabled=False) as page:
-        with gr.Row(elem_classes="top"):
+        with gr.Row(elem_classes="top") as top:
             head = gr.HTML(_head("en", service), elem_id="head")
             language = gr.Radio(
                 [("English", "en"), ("中文", "zh")],
@@ -76,11 +77,30 @@ def build(models_folder: str | Path | None = None, service: Service | None = Non
                 attention_tab = attention.tab(service, language)
             with gr.Tab(words("tab_lab", "en"), id="lab") as fourth:
                 lab_tab = lab.tab(service, language, fourth)
+        restored = [
+            tabs,
+            translate_tab.parts["text"],
+            *(length_tab.parts[name] for name in ("passage", "own", "own_row", "slider")),
+            *(attention_tab.parts[name] for name in ("text", "model")),
+            lab_tab.parts["text"],
+        ]
+        with top:
+            copy = links.copy_button(
+                language,
+                {
+                    "text-translate": translate_tab.parts["text"],
+                    "text-length": length_tab.parts["own"],
+                    "text-attention": attention_tab.parts["text"],
+                    "text-lab": lab_tab.parts["text"],
+                    "passage": length_tab.parts["passage"],
+                    "model": attention_tab.parts["model"],
+                },
+            )
         translate.connect(translate_tab, length_tab, tabs)
         lab.connect(translate_tab, lab_tab)
         footer = gr.HTML(_footer("en"))
         made = [translate_tab, length_tab, attention_tab, lab_tab]
-        components = [head, first, second, third, fourth, footer]
+        components = [head, first, second, third, fourth, copy, footer]
         components += [component for tab in made for component in tab.components]
 
         def texts(chosen: str) -> list:
@@ -90,6 +110,7 @@ def build(models_folder: str | Path | None = None, service: Service | None = Non
                 gr.Tab(label=words("tab_length", chosen)),
                 gr.Tab(label=words("tab_attention", chosen)),
                 gr.Tab(label=words("tab_lab", chosen)),
+                gr.Button(words("link_copy", chosen)),
                 _footer(chosen),
             ]
             return updates + [update for tab in made for update in tab.texts(chosen)]
@@ -98,10 +119,23 @@ def build(models_folder: str | Path | None = None, service: Service | None = Non
             chosen = first_language(request)
             return [chosen, *texts(chosen)]
 
+        def restore(request: gr.Request) -> list:
+            link = links.read(request.query_params, service)
+            return [
+                gr.Tabs(selected=link.tab) if link.tab else gr.skip(),
+                _or_skip(link.text),
+                *length.restore(service, link.passage, link.text, link.stage),
+                _or_skip(link.text),
+                _or_skip(link.model),
+                _or_skip(link.text),
+            ]
+
         def notice_of(chosen: str) -> Iterator[str]:
             yield from _notice(service, chosen)
 
-        opened = page.load(open_page, outputs=[language, *components], **QUICK_EVENT)
+        opened = page.load(open_page, outputs=[language, *components], **QUICK_EVENT).then(
+            restore, outputs=restored, **QUICK_EVENT
+        )
         changed = language.input(texts, inputs=language, outputs=components, **QUICK_EVENT)
         # The document's language and title follow, whoever changed it.
         language.change(None, language, js=look.language_script(), **QUICK_EVENT)
@@ -164,6 +198,10 @@ def launch(
     if block:
         page.block_thread()
     return page
+
+
+def _or_skip(value: str | None) -> Any:
+    return gr.skip() if value is None else value
 
 
 def first_language(request: gr.Request) -> str:

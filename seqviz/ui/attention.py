@@ -274,7 +274,8 @@ def tab(service: Service, language: gr.Radio) -> Tab:
 
     components = [lead, text, button, model, view, part, more, kind, layer, head]
     components += [second, unit, specials, scale, beams, download, about]
-    return Tab(components=components, texts=texts, show=[event])
+    parts = {"text": text, "model": model}
+    return Tab(components=components, texts=texts, show=[event], parts=parts)
 
 
 # ---------------------------------------------------------------------------------------------

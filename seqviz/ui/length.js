@@ -98,7 +98,7 @@
   document.addEventListener("pointerup", (event) => {
     document.querySelector(".tip")?.remove();
     if (event.pointerType === "mouse") return;
-    const word = event.target.closest?.(".english [title], .target [title]");
+    const word = event.target.closest?.(".english [title], .target [title], .passed [title]");
     if (!word) return;
     const tip = document.createElement("div");
     tip.className = "tip";

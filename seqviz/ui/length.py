@@ -202,7 +202,13 @@ def tab(service: Service, language: gr.Radio) -> Tab:
         ],
         texts=texts,
         show=[show_event],
-        parts={"passage": passage, "own": own, "choose": choose_event},
+        parts={
+            "passage": passage,
+            "own": own,
+            "own_row": own_row,
+            "slider": slider,
+            "choose": choose_event,
+        },
     )
 
 
@@ -265,6 +271,24 @@ def _text(service: Service, passage_id: Any, own_text: Any) -> Growth:
     except KeyError:
         known = ", ".join(passage["id"] for passage in service.passages())
         raise GrowthError("length_unknown", known=known, got=f"{passage_id!r:.40}") from None
+
+
+def restore(
+    service: Service, passage_id: str | None, own_text: str | None, stage: int | None
+) -> list[Any]:
+    """Updates of passage, own text, its row and slider for a link that names them."""
+    if passage_id is None:
+        return [gr.skip()] * 4
+    own_text = own_text if passage_id == OWN and own_text else ""
+    try:
+        text = _text(service, passage_id, own_text)
+    except GrowthError:  # an own text that cannot grow: the tab says why
+        slider = gr.skip()
+    else:
+        count = len(text.stages)
+        value = text.clamp(stage or FIRST_STAGE) + 1
+        slider = gr.Slider(maximum=max(2, count), value=value, interactive=count > 1)
+    return [passage_id, own_text, gr.Row(visible=passage_id == OWN), slider]
 
 
 def _fit(service: Service, passage_id: Any, own_text: Any, stage: Any) -> Any:

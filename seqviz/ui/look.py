@@ -18,7 +18,9 @@ _SHEETS = "\n".join((_HERE / name).read_text(encoding="utf-8") for name in ("pag
 CSS = f":root {{ {_COLOURS} }}\n{_SHEETS}"
 """A model's colour is the CSS variable of its name, ``--lstm-attention``; the dark page lightens it."""
 
-_SCRIPT = "\n".join((_HERE / name).read_text(encoding="utf-8") for name in ("page.js", "length.js"))
+_SCRIPT = "\n".join(
+    (_HERE / name).read_text(encoding="utf-8") for name in ("page.js", "length.js", "links.js")
+)
 HEAD = f"<script>{_SCRIPT}</script>{heatmap.HEAD}{stepping.HEAD}"
 
 

@@ -1,0 +1,78 @@
+"""Links: what an address restores, and the button that copies one.
+
+Nothing is written into the address by itself: a visitor's text is in a link only when they copy it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from seqviz.ui.growth import MAX_CHARACTERS, OWN
+from seqviz.ui.service import MODELS, Service
+from seqviz.words import LANGUAGES, words
+
+TABS = ("translate", "length", "attention", "lab")
+MAX_TEXT = 2_000
+"""Longest text in a link, in characters: some servers refuse longer addresses."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """What an address asks for; None where it asks for nothing that there is.
+
+    Attributes:
+        tab: one of `TABS`.
+        text: of the tab's box.
+        passage: id of a passage of the Length tab, or `OWN`.
+        stage: of the growing text, from 1.
+        model: on the Attention tab.
+    """
+
+    tab: str | None = None
+    text: str | None = None
+    passage: str | None = None
+    stage: int | None = None
+    model: str | None = None
+
+
+def read(query: Mapping[str, str], service: Service) -> Link:
+    """The link in an address; whatever is unknown or out of range is left out."""
+    tab, text, model = (query.get(key) for key in ("tab", "text", "model"))
+    passage, stage = query.get("passage"), str(query.get("stage", ""))
+    known = {OWN, *(found["id"] for found in service.passages())}
+    return Link(
+        tab=tab if tab in TABS else None,
+        text=text if text and text.strip() and len(text) <= MAX_CHARACTERS else None,
+        passage=passage if passage in known else None,
+        stage=int(stage) if stage.isdecimal() and 1 <= int(stage[:4]) <= 100 else None,
+        model=model if model in MODELS else None,
+    )
+
+
+def copy_button(language: gr.Radio, values: Mapping[str, Any]) -> gr.Button:
+    """A button that copies a link to what is on the screen.
+
+    Args:
+        values: components by what they stand for: ``text-TAB`` for each tab with a text, ``passage``,
+            ``stage``, ``model``.
+    """
+    button = gr.Button(words("link_copy", "en"), size="sm", min_width=100, elem_id="copy-link")
+    said = {
+        chosen: {key: words(f"link_{key}", chosen) for key in ("copied", "failed", "long")}
+        for chosen in LANGUAGES
+    }
+    names = json.dumps(list(values))
+    button.click(
+        None,
+        [language, *values.values()],
+        js=f"(lang, ...values) => window.seqviz.copyLink(lang, {names}, values, {json.dumps(said)}, "
+        f"{MAX_TEXT})",
+        queue=False,
+        api_visibility="private",
+    )
+    return button

@@ -1,0 +1,104 @@
+"""Links in a browser: an address restores a view, and the button copies one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+from browsing import WAIT, serve
+
+from seqviz.ui.service import MODELS, Service
+from seqviz.words import WORDS
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def address(models_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    missing = [n for n in MODELS if not (models_folder / n / "model.safetensors").is_file()]
+    if missing:
+        pytest.skip(f"no weights of {', '.join(missing)}")
+    with serve(tmp_path_factory.mktemp("elsewhere")) as found:
+        yield found
+
+
+def opened(one) -> str:
+    """The tab that is open, once it is the one that the link names."""
+    return one.page.locator("#tabs [role=tab][aria-selected=true]").inner_text()
+
+
+def until(one, script: str, **options) -> None:
+    one.page.wait_for_function(script, timeout=WAIT, **options)
+
+
+def copied(one) -> str:
+    one.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    one.page.locator("#copy-link").click()
+    one.page.locator(".tip").wait_for(timeout=WAIT)
+    return one.page.evaluate("navigator.clipboard.readText()")
+
+
+def test_a_stage_of_a_passage(visit):
+    passage = Service().passages()[3]
+    link = urlencode({"lang": "zh", "tab": "length", "passage": passage["id"], "stage": 6})
+    one = visit(f"?{link}")
+    text = passage["stages"][5]["english"]
+    until(one, "() => document.querySelector('#length-slider input[type=range]')?.value == 6")
+    until(
+        one,
+        "text => [...document.querySelectorAll('#sentence [data-stage]')].some(stage => "
+        "getComputedStyle(stage).visibility == 'visible' && "
+        "stage.querySelector('.english').innerText.replace(/\\s+/g, ' ').trim() == text)",
+        arg=text,
+    )
+    assert opened(one) == WORDS["zh"]["tab_length"]
+    until(one, "() => !document.querySelector('#stage-cards [aria-busy]')")
+    query = parse_qs(urlsplit(copied(one)).query)
+    assert query == {"lang": ["zh"], "tab": ["length"], "passage": [passage["id"]], "stage": ["6"]}
+
+
+def test_an_own_text_that_grows(visit):
+    text = "The boat is green. It has two sails. We like it."
+    one = visit(f"?{urlencode({'tab': 'length', 'passage': 'own', 'text': text, 'stage': 2})}")
+    until(one, "() => document.querySelector('#length-slider input[type=range]')?.value == 2")
+    until(one, "() => document.querySelectorAll('#sentence [data-stage]').length == 3")
+    assert one.page.locator("#own textarea").input_value() == text
+
+
+def test_a_map_of_a_sentence(visit):
+    text = "We painted the old bridge & <b>two</b> boats."
+    one = visit(f"?{urlencode({'tab': 'attention', 'text': text, 'model': 'transformer'})}")
+    until(
+        one,
+        "() => document.querySelector('#attention-map .sv-across')?.innerText.includes('painted')",
+    )
+    assert one.page.locator("#attention-source textarea").input_value() == text
+    assert one.page.locator("#attention-model input:checked").get_attribute("value") == "transformer"
+    assert opened(one) == WORDS["en"]["tab_attention"]
+    one.page.locator("#copy-link").wait_for()
+    query = parse_qs(urlsplit(copied(one)).query)
+    assert query["text"] == [text] and query["model"] == ["transformer"]
+    assert query["tab"] == ["attention"] and query["lang"] == ["en"]
+
+
+def test_the_lab_with_a_sentence(visit):
+    text = "Nobody painted the bridge."
+    one = visit(f"?{urlencode({'tab': 'lab', 'text': text})}")
+    until(one, "() => document.querySelector('#lab-game .passed')?.innerText.includes('Nobody')")
+    until(one, "() => document.querySelectorAll('#lab-experiments .experiment').length > 3")
+    assert opened(one) == WORDS["en"]["tab_lab"]
+
+
+def test_what_is_unknown_in_an_address_is_ignored(visit):
+    link = {"tab": "../..", "model": "gpt", "passage": "<script>", "stage": "1e9", "text": " "}
+    one = visit(f"?{urlencode(link)}")
+    one.cards()
+    assert opened(one) == WORDS["en"]["tab_translate"]
+    example = Service().examples()[0]["english"]
+    assert one.page.locator("#source textarea").input_value() == example
+    one.page.locator("#source textarea").fill("word " * 500)
+    link = copied(one)
+    assert "text" not in parse_qs(urlsplit(link).query)
+    assert one.page.locator(".tip").inner_text() == WORDS["en"]["link_long"]
