@@ -95,11 +95,25 @@ def reports() -> dict[str, Any]:
             "layers": {"64": layers},
             "doubling": {"64": doubled, "512": wide},
         },
-        "training_cost": TRAINING_COST,
+        "training_cost": copy.deepcopy(TRAINING_COST),
     }
 
 
-TRAINING_COST: dict[str, Any] = {}
+def paid(seconds: float | None, operations: float, at_most: bool = False) -> dict[str, Any]:
+    return {"times": {"seconds": seconds, "operations": operations}, "at_most": at_most}
+
+
+TRAINING_COST: dict[str, Any] = {
+    "command": "seqviz lab training-cost",
+    "cost_to_equal_loss": [
+        {"final_loss_of": "lstm", "loss": 3.08, "models": {"transformer": paid(0.16, 0.2, True)}},
+        {
+            "final_loss_of": "lstm-attention",
+            "loss": 2.28,
+            "models": {"transformer": paid(0.5, 0.4)},
+        },
+    ],
+}
 
 
 def test_claims_are_complete():
@@ -226,6 +240,25 @@ def test_what_twice_the_length_costs(reports):
     assert verdict(reports, "g") == "holds"
     reports["cost"]["doubling"] = {"64": None}
     assert verdict(reports, "g") == "not-measured"
+
+
+def test_how_much_faster_the_transformer_trains(reports):
+    found = claim("h").judge(reports)
+    assert found.verdict == "holds-partly"
+    says = "at least 6.2 times as fast, with at least 5.0 times fewer operations, down to the final loss of lstm (3.08)"
+    assert says in found.says["en"] and "2.0 times as fast, with 2.5" in found.says["en"]
+    second = reports["training_cost"]["cost_to_equal_loss"][1]["models"]
+    second["transformer"] = paid(0.125, 0.4)
+    assert verdict(reports, "h") == "holds"
+    for first in (paid(1.25, 0.4), None):
+        for level in reports["training_cost"]["cost_to_equal_loss"]:
+            level["models"]["transformer"] = first
+        assert verdict(reports, "h") == "does-not-hold"
+    assert (
+        "did not come down to the final loss of lstm (3.08)" in claim("h").judge(reports).says["en"]
+    )
+    second["transformer"] = paid(None, 0.4)
+    assert verdict(reports, "h") == "not-measured"
 
 
 def test_why_gradients_vanish(reports):

@@ -329,8 +329,50 @@ def _square(reports: Reports) -> Judged:
     )
 
 
+ARTICLE_FASTER = (5.0, 10.0)
+"""How much faster a Transformer trains, by the article."""
+
+
 def _faster(reports: Reports) -> Judged:
-    return Judged("not-measured", NOT_MEASURED)
+    """h. Cost of the same loss: the Transformer against the LSTMs."""
+    levels = {
+        level["final_loss_of"]: level for level in reports["training_cost"]["cost_to_equal_loss"]
+    }
+    faster, english, chinese = [], [], []
+    for name in ("lstm", "lstm-attention"):
+        paid = levels[name]["models"]["transformer"]
+        loss = _number(levels[name]["loss"])
+        if paid is None:
+            faster.append(0.0)
+            english.append(f"it did not come down to the final loss of {name} ({loss})")
+            chinese.append(f"没有降到 {name} 的最终损失（{loss}）")
+            continue
+        times = paid["times"]
+        if times["seconds"] is None:
+            return Judged("not-measured", NOT_MEASURED)
+        faster.append(1 / times["seconds"])
+        more, more_zh = ("at least ", "至少") if paid["at_most"] else ("", "")
+        values = _number(faster[-1], 1), _number(1 / times["operations"], 1)
+        english.append(
+            f"{more}{values[0]} times as fast, with {more}{values[1]} times fewer operations, down to the final loss of "
+            f"{name} ({loss})"
+        )
+        chinese.append(
+            f"降到 {name} 的最终损失（{loss}），速度{more_zh}是后者的 {values[0]} 倍，后者的运算量{more_zh}是它的 {values[1]} 倍"
+        )
+    low, high = ARTICLE_FASTER
+    if all(low <= times <= high for times in faster):
+        verdict = "holds"
+    else:
+        verdict = "holds-partly" if any(times > 1 for times in faster) else "does-not-hold"
+    return Judged(
+        verdict,
+        {
+            "en": f"The Transformer on this project’s data and hardware: {'; '.join(english)}. Seconds are tokens divided by "
+            "each model’s own rate on an idle machine; one run a model.",
+            "zh": f"Transformer 在本项目的数据和硬件上：{'；'.join(chinese)}。秒数由词元数除以各模型在空闲机器上的速率得出；每个模型只训练一次。",
+        },
+    )
 
 
 # ---------------------------------------------------------------------------------------------
