@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from seqviz.plotting import lab
 from seqviz.plotting.base import inline_svg, save
+from seqviz.plotting.card import share_card
 from seqviz.plotting.maps import attention, attention_side_by_side, vector
 from seqviz.plotting.quality import length_curve, length_curves, loss_curves, where_it_breaks
 
@@ -23,6 +24,7 @@ __all__ = [
     "length_curves",
     "loss_curves",
     "save",
+    "share_card",
     "vector",
     "where_it_breaks",
 ]

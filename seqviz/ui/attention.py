@@ -16,7 +16,7 @@ from seqviz.export import FORMATS, Panel, caution, export
 from seqviz.ui import cards, stepping
 from seqviz.ui.growth import paragraphs
 from seqviz.ui.service import MAX_BEAMS, MODELS, Service
-from seqviz.ui.tab import MODEL_EVENT, Tab
+from seqviz.ui.tab import DOWNLOAD_JS, MODEL_EVENT, Tab
 from seqviz.ui.translate import is_chinese, too_long
 from seqviz.words import words
 
@@ -40,17 +40,6 @@ element.addEventListener('click', event => {
   if (button) trigger('click', { layer: button.dataset.layer, head: button.dataset.head });
 });
 """
-_DOWNLOAD_JS = """(file) => {
-  if (!file || !file.data) return;
-  const bytes = Uint8Array.from(atob(file.data), (c) => c.charCodeAt(0));
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([bytes], { type: file.type }));
-  link.download = file.name;
-  document.body.append(link);
-  link.click();
-  link.remove();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60000);
-}"""
 
 
 @dataclass(frozen=True)
@@ -218,7 +207,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
             show_progress="hidden",
             api_visibility="private",
             **MODEL_EVENT,
-        ).then(None, inputs=file, js=_DOWNLOAD_JS, **quick)
+        ).then(None, inputs=file, js=DOWNLOAD_JS, **quick)
 
     def attention(
         text: str,

@@ -10,4 +10,17 @@ window.seqviz = {
       window.history.replaceState(window.history.state, "", address);
     }
   },
+
+  /* A file that a handler made, its bytes in base64. */
+  download(file) {
+    if (!file || !file.data) return;
+    const bytes = Uint8Array.from(atob(file.data), (character) => character.charCodeAt(0));
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([bytes], { type: file.type }));
+    link.download = file.name;
+    document.body.append(link);
+    link.click();
+    link.remove();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+  },
 };

@@ -16,6 +16,9 @@ QUICK_EVENT: dict[str, Any] = {
 }
 """For handlers that take a few milliseconds and run no model."""
 
+DOWNLOAD_JS = "(file) => window.seqviz.download(file)"
+"""Hands a file to the browser: a dictionary of ``name``, ``type`` and ``data`` in base64."""
+
 
 @dataclass(frozen=True)
 class Tab:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 from collections.abc import Iterator
 from functools import cache
 from html import escape
@@ -12,8 +14,8 @@ import gradio as gr
 from seqviz.ui import cards, growth, marking
 from seqviz.ui.growth import MAX_CHARACTERS, paragraphs
 from seqviz.ui.service import MAX_BEAMS, MODELS, Service
-from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, Tab
-from seqviz.words import words
+from seqviz.ui.tab import DOWNLOAD_JS, MODEL_EVENT, QUICK_EVENT, Tab
+from seqviz.words import LANGUAGES, words
 
 _EXAMPLE_JS = """
 element.addEventListener('click', event => {
@@ -59,6 +61,9 @@ def tab(service: Service, language: gr.Radio) -> Tab:
     found = gr.HTML(elem_id="found")
     answers = gr.HTML(_grid(service, {}, "en"), elem_id="cards")
     legend = gr.HTML(_legend(service, "en"))
+    with gr.Row(elem_classes="actions"):
+        send = gr.Button(words("card_send", "en"), size="sm", min_width=160, elem_id="send")
+    file = gr.JSON(visible=False)
 
     def draw(source: str, num_beams: int, chosen: str) -> Iterator[tuple[str, str, str, str]]:
         yield from draw_cards(service, source, num_beams, chosen)
@@ -86,6 +91,36 @@ def tab(service: Service, language: gr.Radio) -> Tab:
         **QUICK_EVENT,
     )
 
+    def make_card(source: str, num_beams: int, chosen: str, request: gr.Request) -> dict[str, str]:
+        link = str(request.headers.get("referer", "")).partition("?")[0]
+        return share_card(service, source, num_beams, chosen, link)
+
+    send.click(
+        make_card,
+        [text, beams, language],
+        file,
+        show_progress="hidden",
+        api_visibility="private",
+        **MODEL_EVENT,
+    ).then(None, inputs=file, js=DOWNLOAD_JS, **QUICK_EVENT)
+
+    def card(text: str, beams: int = 1, language: str = "en") -> dict[str, str]:
+        """A picture to send on: the text, and how many of its words each model's output has.
+
+        Args:
+            text: English, up to 5,000 characters.
+            beams: 1 for greedy search, up to 8.
+            language: of the card, "en" or "zh".
+        Returns:
+            `name` of the file, its `type`, and `data`, a PNG in base64.
+        """
+        if isinstance(text, str) and not paragraphs(text):
+            raise gr.Error("expected a text with at least one word", print_exception=False)
+        answer(service, text, beams)  # refuses what is no text or no number of beams
+        return share_card(service, text, beams, language if language in LANGUAGES else "en")
+
+    gr.api(card, api_name="card", **MODEL_EVENT)
+
     def translate(text: str, beams: int = 1) -> dict[str, dict[str, Any]]:
         """Translate an English text into French with all four models.
 
@@ -110,9 +145,10 @@ def tab(service: Service, language: gr.Radio) -> Tab:
             gr.Radio(_beam_choices(chosen), label=words("translate_beams", chosen)),
             *[gr.Button(_example_label(example, chosen)) for example in examples],
             _legend(service, chosen),
+            gr.Button(words("card_send", chosen)),
         ]
 
-    components = [lead, text, button, beams, *example_buttons, legend]
+    components = [lead, text, button, beams, *example_buttons, legend, send]
     parts = {"text": text, "longer": longer}
     return Tab(components=components, texts=texts, show=[event], parts=parts)
 
@@ -192,6 +228,37 @@ def draw_cards(
                 message = _hint(service, source, language)
             marks[name] = service.marks(plain, " ".join(item.text for item in translations))
         yield picture()
+
+
+def share_card(
+    service: Service, source: str | None, num_beams: int, language: str, link: str = ""
+) -> dict[str, str]:
+    """The card of a text as a file for `DOWNLOAD_JS`; empty where there is nothing to show.
+
+    Models that could not be loaded are left out.
+    """
+    texts = paragraphs(source or "")
+    if not texts or too_long(source or "", language):
+        return {}
+    from seqviz import plotting
+
+    plain = " ".join(" ".join(texts).split())
+    found: dict[str, tuple[int, int] | None] = {}
+    for name in MODELS:
+        try:
+            translations = service.translate_paragraphs(name, texts, num_beams)
+        except RuntimeError:
+            continue
+        marks = service.marks(plain, " ".join(item.text for item in translations))
+        judged = [word.found for word in marks if word.found is not None]
+        found[name] = (sum(judged), len(judged)) if judged else None
+    if not found:
+        return {}
+    picture = io.BytesIO()
+    figure = plotting.share_card(plain, found, link, language=language)
+    plotting.save(figure, picture, "png", dpi=100)
+    data = base64.b64encode(picture.getvalue()).decode()
+    return {"name": "seqviz.png", "type": "image/png", "data": data}
 
 
 def answer(service: Service, text: Any, beams: Any) -> dict[str, dict[str, Any]]:
