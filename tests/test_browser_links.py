@@ -75,7 +75,9 @@ def test_a_map_of_a_sentence(visit):
         "() => document.querySelector('#attention-map .sv-across')?.innerText.includes('painted')",
     )
     assert one.page.locator("#attention-source textarea").input_value() == text
-    assert one.page.locator("#attention-model input:checked").get_attribute("value") == "transformer"
+    assert (
+        one.page.locator("#attention-model input:checked").get_attribute("value") == "transformer"
+    )
     assert opened(one) == WORDS["en"]["tab_attention"]
     one.page.locator("#copy-link").wait_for()
     query = parse_qs(urlsplit(copied(one)).query)
@@ -102,3 +104,36 @@ def test_what_is_unknown_in_an_address_is_ignored(visit):
     link = copied(one)
     assert "text" not in parse_qs(urlsplit(link).query)
     assert one.page.locator(".tip").inner_text() == WORDS["en"]["link_long"]
+
+
+def test_one_story_each_tab_leads_to_the_next(visit):
+    """A visitor's own sentence goes along from Translate to Length, to Attention, to the Lab."""
+    text = "Nobody painted the bridge. We like it."
+    one = visit()
+    one.cards()
+    one.translate(text)
+    assert len(one.page.locator("#found .w").all()) >= 2
+    one.page.locator("#longer").click()
+    until(one, "() => document.querySelectorAll('#sentence [data-stage]').length == 2")
+    until(one, "() => !document.querySelector('#stage-cards [aria-busy]')")
+    one.page.locator("#length-onward").click()
+    until(
+        one,
+        "() => document.querySelector('#attention-map .sv-across')?.innerText.includes('painted')",
+    )
+    assert opened(one) == WORDS["en"]["tab_attention"]
+    # The slider stood at the first stage.
+    shown = one.page.locator("#attention-source textarea")
+    assert shown.input_value() == "Nobody painted the bridge."
+    one.page.locator("#attention-onward").click()
+    until(one, "() => document.querySelector('#lab-game .passed')?.innerText.includes('Nobody')")
+    assert opened(one) == WORDS["en"]["tab_lab"]
+
+
+def test_a_picture_to_send_on(visit):
+    one = visit("?lang=zh")
+    one.cards()
+    with one.page.expect_download(timeout=WAIT) as download:
+        one.page.locator("#send").click()
+    assert download.value.suggested_filename == "seqviz.png"
+    assert Path(download.value.path()).read_bytes().startswith(b"\x89PNG")

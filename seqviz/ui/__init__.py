@@ -97,6 +97,8 @@ def build(models_folder: str | Path | None = None, service: Service | None = Non
                 },
             )
         translate.connect(translate_tab, length_tab, tabs)
+        length.connect(service, length_tab, attention_tab, tabs)
+        attention.connect(attention_tab, lab_tab, tabs)
         lab.connect(translate_tab, lab_tab)
         footer = gr.HTML(_footer("en"))
         made = [translate_tab, length_tab, attention_tab, lab_tab]

@@ -16,7 +16,7 @@ from seqviz.export import FORMATS, Panel, caution, export
 from seqviz.ui import cards, stepping
 from seqviz.ui.growth import paragraphs
 from seqviz.ui.service import MAX_BEAMS, MODELS, Service
-from seqviz.ui.tab import DOWNLOAD_JS, MODEL_EVENT, Tab
+from seqviz.ui.tab import DOWNLOAD_JS, MODEL_EVENT, QUICK_EVENT, Tab
 from seqviz.ui.translate import is_chinese, too_long
 from seqviz.words import words
 
@@ -172,6 +172,10 @@ def tab(service: Service, language: gr.Radio) -> Tab:
                 name: gr.Button(name.upper(), size="sm", min_width=64, elem_id=f"attention-{name}")
                 for name in FORMATS
             }
+    with gr.Row(elem_classes="actions"):
+        onward = gr.Button(
+            words("attention_onward", "en"), min_width=180, elem_id="attention-onward"
+        )
     file = gr.JSON(visible=False)
     shown = gr.State("")  # the text on the screen, whatever has been typed since
 
@@ -259,12 +263,25 @@ def tab(service: Service, language: gr.Radio) -> Tab:
             gr.Radio(_beam_choices(chosen), label=words("attention_beams", chosen)),
             gr.Accordion(label=words("attention_download", chosen)),
             _about_download(chosen),
+            gr.Button(words("attention_onward", chosen)),
         ]
 
     components = [lead, text, button, model, view, part, more, kind, layer, head]
-    components += [second, unit, specials, scale, beams, download, about]
-    parts = {"text": text, "model": model}
+    components += [second, unit, specials, scale, beams, download, about, onward]
+    parts = {"text": text, "model": model, "draw": event, "onward": onward}
     return Tab(components=components, texts=texts, show=[event], parts=parts)
+
+
+def connect(attention_tab: Tab, lab_tab: Tab, tabs: gr.Tabs) -> None:
+    """Let the last button lead to the Lab tab, with the same text."""
+
+    def go(text: str) -> tuple[Any, str]:
+        return gr.Tabs(selected="lab"), text
+
+    source, target = attention_tab.parts, lab_tab.parts
+    source["onward"].click(go, source["text"], [tabs, target["text"]], **QUICK_EVENT).then(
+        **target["draw"]
+    )
 
 
 # ---------------------------------------------------------------------------------------------

@@ -101,6 +101,8 @@ def tab(service: Service, language: gr.Radio) -> Tab:
             answers = gr.HTML(elem_id="stage-cards")
     details = gr.HTML(measured.details(service, "en"), elem_id="measured-details")
     how = gr.HTML(_how("en"))
+    with gr.Row(elem_classes="actions"):
+        onward = gr.Button(words("length_onward", "en"), min_width=180, elem_id="length-onward")
 
     def draw(
         passage_id: str, own_text: str, chosen: str, request: gr.Request
@@ -183,6 +185,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
             measured.panel(service, chosen),
             measured.details(service, chosen),
             _how(chosen),
+            gr.Button(words("length_onward", chosen)),
         ]
 
     return Tab(
@@ -199,6 +202,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
             panel,
             details,
             how,
+            onward,
         ],
         texts=texts,
         show=[show_event],
@@ -207,9 +211,29 @@ def tab(service: Service, language: gr.Radio) -> Tab:
             "own": own,
             "own_row": own_row,
             "slider": slider,
+            "onward": onward,
             "choose": choose_event,
         },
     )
+
+
+def connect(service: Service, length_tab: Tab, attention_tab: Tab, tabs: gr.Tabs) -> None:
+    """Let the last button lead to the Attention tab, with the text of the stage that is seen."""
+
+    def go(passage_id: str, own_text: str, stage: float) -> tuple[Any, Any]:
+        try:
+            text = _text(service, passage_id, own_text)
+        except GrowthError:
+            return gr.Tabs(selected="attention"), gr.skip()
+        return gr.Tabs(selected="attention"), text.stages[text.clamp(stage)].english
+
+    source, target = length_tab.parts, attention_tab.parts
+    source["onward"].click(
+        go,
+        [source["passage"], source["own"], source["slider"]],
+        [tabs, target["text"]],
+        **QUICK_EVENT,
+    ).then(**target["draw"])
 
 
 # ---------------------------------------------------------------------------------------------
