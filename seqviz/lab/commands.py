@@ -120,3 +120,223 @@ def lab_gradient(
     command = _command("gradient", {n.replace("models", "model"): v for n, v in changed.items()})
     report = gradient.report(settings, lambda line: typer.echo(line, err=True), command)
     _publish(report, out, plotting.lab.gradient)
+
+
+@lab.command("cost")
+def lab_cost(
+    out: Out = None,
+    width: Annotated[
+        list[int] | None, typer.Option(min=2, help="Of inputs and states; several times, rising.")
+    ] = None,
+    length: Annotated[
+        list[int] | None, typer.Option(min=2, help="Tokens a sentence; several times, rising.")
+    ] = None,
+    position: Annotated[
+        list[int] | None,
+        typer.Option(min=1, help="Tokens before a step of generation; several times, rising."),
+    ] = None,
+    tokens: Annotated[int | None, typer.Option(min=1, help="At once, for every length.")] = None,
+    repeats: Annotated[int | None, typer.Option(min=1, help="Timings; the best counts.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Default: what PyTorch has.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu or cuda.")] = None,
+) -> None:
+    """What one layer costs: LSTM against self-attention, by length.
+
+    Time, memory and use of the hardware of a recurrent and of an attention layer at the same number of tokens,
+    longer and longer sequences; and what generating one more token costs. Takes some minutes; other work on
+    the machine makes its times wrong.
+
+    Example: seqviz lab cost --out models/report/cost.json
+    """
+    _check_out(out)
+    from seqviz import plotting
+    from seqviz.lab import cost
+
+    given = {
+        "widths": tuple(width) if width else None,
+        "lengths": tuple(length) if length else None,
+        "positions": tuple(position) if position else None,
+        "tokens": tokens,
+        "repeats": repeats,
+        "num_threads": threads,
+        "device": device,
+    }
+    changed = {name: value for name, value in given.items() if value is not None}
+    settings = cost.Settings(**changed)
+    singular = {"widths": "width", "lengths": "length", "positions": "position"}
+    command = _command("cost", {singular.get(name, name): v for name, v in changed.items()})
+    report = cost.report(settings, lambda line: typer.echo(line, err=True), command)
+    _publish(report, out, plotting.lab.cost)
+
+
+@lab.command("training-cost")
+def lab_training_cost(
+    out: Out = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="Name of a model folder; several times; all four if left out."),
+    ] = None,
+    models: Annotated[
+        Path | None, typer.Option(help="Folder that holds the models; default: the shipped ones.")
+    ] = None,
+    benchmark: Annotated[
+        Path | None,
+        typer.Option(
+            help="File that benchmarks/training.py wrote; default: benchmarks/training.json, if there."
+        ),
+    ] = None,
+) -> None:
+    """What training cost: loss of the shipped models against tokens, operations and seconds.
+
+    Reads what training wrote down; nothing is trained. Seconds come from the rates of benchmarks/training.py.
+
+    Example: seqviz lab training-cost --out models/report/training_cost.json
+    """
+    _check_out(out)
+    from seqviz import plotting
+    from seqviz.lab import training_cost
+
+    given = {
+        "model": tuple(model) if model else None,
+        "models": str(models) if models else None,
+        "benchmark": str(benchmark) if benchmark else None,
+    }
+    changed = {name: value for name, value in given.items() if value is not None}
+    names = {"model": "models", "models": "folder", "benchmark": "benchmark"}
+    settings = training_cost.Settings(**{names[name]: v for name, v in changed.items()})
+    command = _command("training-cost", changed)
+    report = training_cost.report(settings, lambda line: typer.echo(line, err=True), command)
+    _publish(report, out, plotting.lab.training_cost)
+
+
+Seeds = Annotated[int | None, typer.Option(min=1, help="Runs of each model, each from its seed.")]
+Steps = Annotated[int | None, typer.Option(min=1, help="Batches of a run; fewer learn less.")]
+Rates = Annotated[
+    list[float] | None,
+    typer.Option(help="Learning rate to choose from; several times."),
+]
+
+
+def _learning(
+    name: str, experiment: Any, given: dict[str, Any], draw: Any, out: Path | None
+) -> None:
+    """Run an experiment that trains small models; `given` are its settings, None for the default."""
+    changed = {
+        field: tuple(value) if isinstance(value, list) else value
+        for field, value in given.items()
+        if value is not None and value != []
+    }
+    settings = experiment.Settings(**changed)
+    options = {
+        field.removesuffix("s") if isinstance(value, tuple) else field: value
+        for field, value in changed.items()
+    }
+    command = _command(name, options)
+    report = experiment.report(settings, lambda line: typer.echo(line, err=True), command)
+    _publish(report, out, draw)
+
+
+@lab.command("recall")
+def lab_recall(
+    out: Out = None,
+    distance: Annotated[
+        list[int] | None,
+        typer.Option(help="Noise tokens between symbol and query; several times, rising."),
+    ] = None,
+    search_distance: Annotated[
+        list[int] | None,
+        typer.Option(help="Distance at which learning rates are compared; several times, rising."),
+    ] = None,
+    seeds: Seeds = None,
+    steps: Steps = None,
+    width: Annotated[int | None, typer.Option(min=2, help="Of embeddings and states.")] = None,
+    rate: Rates = None,
+) -> None:
+    """Recall: name a symbol that was shown once, after a stretch of noise.
+
+    A tanh RNN, two LSTMs and attention of equal size, trained on all distances at once and on each alone.
+    Shows what is learned within an equal budget, not a limit. Takes about half an hour.
+
+    Example: seqviz lab recall --out models/report/recall.json
+    """
+    _check_out(out)
+    from seqviz import plotting
+    from seqviz.lab import recall
+
+    given = {
+        "distances": distance,
+        "search_distances": search_distance,
+        "num_seeds": seeds,
+        "steps": steps,
+        "width": width,
+        "rates": rate,
+    }
+    _learning("recall", recall, given, plotting.lab.recall, out)
+
+
+@lab.command("capacity")
+def lab_capacity(
+    out: Out = None,
+    width: Annotated[
+        list[int] | None, typer.Option(min=1, help="Of a state; several times, rising.")
+    ] = None,
+    max_length: Annotated[
+        int | None, typer.Option(min=2, help="Longest sequence trained and tested.")
+    ] = None,
+    seeds: Seeds = None,
+    steps: Steps = None,
+    rate: Rates = None,
+) -> None:
+    """Bottleneck: copy a random sequence through a state of a given width, with and without attention.
+
+    Shows what is learned within an equal budget, not what a state can hold. Takes about half an hour.
+
+    Example: seqviz lab capacity --out models/report/capacity.json
+    """
+    _check_out(out)
+    from seqviz import plotting
+    from seqviz.lab import capacity
+
+    given = {
+        "widths": width,
+        "max_length": max_length,
+        "num_seeds": seeds,
+        "steps": steps,
+        "rates": rate,
+    }
+    _learning("capacity", capacity, given, plotting.lab.capacity, out)
+
+
+@lab.command("extrapolation")
+def lab_extrapolation(
+    out: Out = None,
+    length: Annotated[
+        list[int] | None, typer.Option(min=1, help="Length tested; several times, rising.")
+    ] = None,
+    trained_length: Annotated[
+        int | None, typer.Option(min=1, help="Longest length in training.")
+    ] = None,
+    seeds: Seeds = None,
+    steps: Steps = None,
+    width: Annotated[int | None, typer.Option(min=2, help="Of embeddings and states.")] = None,
+    rate: Rates = None,
+) -> None:
+    """Beyond the trained lengths: recurrence against attention on three tasks.
+
+    Trained on short sequences, tested on longer ones. Takes about a quarter of an hour.
+
+    Example: seqviz lab extrapolation --out models/report/extrapolation.json
+    """
+    _check_out(out)
+    from seqviz import plotting
+    from seqviz.lab import extrapolation
+
+    given = {
+        "lengths": length,
+        "trained_length": trained_length,
+        "num_seeds": seeds,
+        "steps": steps,
+        "width": width,
+        "rates": rate,
+    }
+    _learning("extrapolation", extrapolation, given, plotting.lab.extrapolation, out)

@@ -1,0 +1,406 @@
+"""Copy a random sequence through a state of h numbers: how long may it be, and how much does attention help?
+
+    results = capacity(Settings())    # numbers of the report
+
+    "lstm":           m, s = encode(x)                  m encoder states, s the end state, all that is handed on
+                      y_i  = W tanh(W_o [s_i; m_S])     the same vector at every step
+    "lstm-attention": y_i  = W tanh(W_o [s_i; c_i])     c_i = Σ_j α_ij m_j, additive attention over m
+
+That is the only difference; both decoders start from the encoder's end state. Copying is the task on which
+a fixed state provably cannot keep up (Jelassi et al. 2024). Shown here is less: what was *learned* within a
+budget, far below what the numbers of a state could hold.
+
+Shapes: `B` batch, `S` source length, which is the target's as well, `H` width of a state, `D` width of the
+embeddings, `V` symbols.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from seqviz.architectures.attention import AdditiveAttention
+from seqviz.architectures.recurrent import initialize_recurrence, recurrence
+from seqviz.lab.learning import (
+    MAX_SEEDS,
+    Batch,
+    Embedding,
+    check_language,
+    check_rates,
+    check_rising,
+    check_whole,
+    generator,
+    num_parameters,
+    one_thread,
+    over_seeds,
+    percent,
+    plain,
+    search,
+    train,
+)
+
+CONTEXTS = ("lstm", "lstm-attention")
+GOOD = 0.9
+"""A length counts as copied if so large a share of its symbols is right."""
+
+SEARCH_SEED = 0
+"""Of the search for a learning rate; the measured seeds are 1, 2, …"""
+
+EMBEDDING_WIDTH = 32
+"""Of embeddings, output layer and attention, whatever the state's width, so that only the state varies."""
+
+_TRAIN, _TEST, _VALIDATION = range(3)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of the experiment; the defaults are those of the committed report.
+
+    Args:
+        widths: h, of the states of encoder and decoder. An LSTM hands on 2h numbers: state and cell.
+        max_length: trained and tested are all lengths from 1 to this one.
+        num_seeds: seeds 1, 2, …; each draws weights and training batches.
+        steps: batches a run.
+        batch_size: sequences a batch.
+        num_symbols: of the alphabet.
+        rates: learning rates to choose from, for each width and context.
+        num_validation, num_test: sequences a length.
+    Raises:
+        ValueError: a number out of its range.
+    """
+
+    widths: tuple[int, ...] = (16, 32, 64, 128)
+    max_length: int = 32
+    num_seeds: int = 3
+    steps: int = 4000
+    batch_size: int = 32
+    num_symbols: int = 16
+    rates: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1)
+    num_validation: int = 64
+    num_test: int = 256
+
+    def __post_init__(self) -> None:
+        check_rising(self, "widths", 1, 1024)
+        check_whole(
+            self,
+            max_length=(2, 200),
+            num_seeds=(1, MAX_SEEDS),
+            steps=(1, 1_000_000),
+            batch_size=(1, 4096),
+            num_symbols=(2, 1000),
+            num_validation=(1, 100_000),
+            num_test=(1, 100_000),
+        )
+        check_rates(self.rates)
+
+    @property
+    def lengths(self) -> range:
+        return range(1, self.max_length + 1)
+
+
+class Copier(nn.Module):
+    """LSTM encoder and LSTM decoder; see the equations above.
+
+    Args:
+        context: one of `CONTEXTS`.
+        num_symbols: of the alphabet; one more stands before the first symbol of a target.
+        state_width: h.
+    Raises:
+        ValueError: an unknown context.
+    """
+
+    def __init__(self, context: str, num_symbols: int, state_width: int) -> None:
+        if context not in CONTEXTS:
+            raise ValueError(
+                f"expected context to be one of {', '.join(CONTEXTS)}, got {context!r}"
+            )
+        super().__init__()
+        self.start_symbol = num_symbols
+        self.embed = Embedding(num_symbols + 1, EMBEDDING_WIDTH)
+        self.encoder = recurrence("lstm", EMBEDDING_WIDTH, state_width)
+        self.decoder = recurrence("lstm", EMBEDDING_WIDTH, state_width)
+        with torch.no_grad():
+            for layer in (self.encoder, self.decoder):
+                initialize_recurrence(layer, forget_bias=1.0)
+        self.combine = nn.Linear(2 * state_width, EMBEDDING_WIDTH, bias=False)
+        self.answer = nn.Linear(EMBEDDING_WIDTH, num_symbols)
+        # Last, so that both contexts draw the same weights for all else.
+        self.attention = (
+            AdditiveAttention(state_width, state_width, EMBEDDING_WIDTH)
+            if context == "lstm-attention"
+            else None
+        )
+
+    def encode(self, source: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """(B, S) → memory (B, S, H), and state and cell at the end, each (1, B, H)."""
+        memory, state = self.encoder(self.embed(source))
+        return memory, state
+
+    def decode(
+        self, previous: Tensor, memory: Tensor, state: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """A whole target, or one step of it.
+
+        Args:
+            previous: target symbols, each one step late, (B, T).
+            memory: (B, S, H).
+            state: of the decoder before these symbols.
+        Returns:
+            logits (B, T, V) and the state behind them.
+        """
+        states, state = self.decoder(self.embed(previous), state)  # (B, T, H)
+        if self.attention is None:
+            context = memory[:, -1:].expand(-1, states.shape[1], -1)
+        else:
+            real = torch.ones(memory.shape[:2], dtype=torch.bool)
+            context, _ = self.attention(states, self.attention.keys(memory), memory, real)
+        return self.answer(torch.tanh(self.combine(torch.cat([states, context], dim=-1)))), state
+
+    def forward(self, source: Tensor, previous: Tensor) -> Tensor:
+        """Logits of a target whose symbols so far are given (teacher forcing), (B, T, V)."""
+        return self.decode(previous, *self.encode(source))[0]
+
+    @torch.no_grad()
+    def copy(self, source: Tensor) -> Tensor:
+        """Write a target of the source's length, each step reading what was written before: (B, S)."""
+        memory, state = self.encode(source)
+        previous = torch.full((len(source), 1), self.start_symbol)
+        written = []
+        for _ in range(source.shape[1]):
+            logits, state = self.decode(previous, memory, state)
+            previous = logits.argmax(dim=-1)  # (B, 1)
+            written.append(previous)
+        return torch.cat(written, dim=1)
+
+
+def build(settings: Settings, context: str, width: int, seed: int) -> Copier:
+    """A fresh model, its weights drawn from `seed`."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Copier(context, settings.num_symbols, width)
+
+
+def draw(settings: Settings, size: int, length: int, random: torch.Generator) -> Batch:
+    """Random sequences of one length: source, the same one step late behind the start symbol, and target."""
+    source = torch.randint(settings.num_symbols, (size, length), generator=random)
+    start = torch.full((size, 1), settings.num_symbols)
+    return Batch((source, torch.cat([start, source[:, :-1]], dim=1)), source)
+
+
+def copied(
+    settings: Settings, model: Copier, length: int, seed: int, stream: int = _TEST
+) -> np.ndarray:
+    """Share of right symbols by position when the model writes freely, (S,).
+
+    Sequences are fresh; of very short ones there are few, which training has drawn as well.
+    """
+    size = settings.num_test if stream == _TEST else settings.num_validation
+    source = draw(settings, size, length, generator(seed, stream, length)).targets
+    model.eval()
+    return (model.copy(source) == source).double().mean(dim=0).numpy()
+
+
+def run(settings: Settings, context: str, width: int, rate: float, seed: int) -> Copier:
+    """Train one model; every batch is of one length, drawn at random. Both contexts get the same batches."""
+    model = build(settings, context, width, seed)
+    random = generator(seed, _TRAIN)
+
+    def next_batch() -> Batch:
+        length = int(torch.randint(1, settings.max_length + 1, (1,), generator=random))
+        return draw(settings, settings.batch_size, length, random)
+
+    train(model, next_batch, settings.steps, rate)
+    return model
+
+
+def longest(accuracies: Sequence[float], good: float = GOOD) -> int:
+    """The largest length L such that all lengths from 1 to L are copied with `good` accuracy; 0: none."""
+    below = first_below(accuracies, good)
+    return len(accuracies) if below is None else below - 1
+
+
+def first_below(accuracies: Sequence[float], good: float = GOOD) -> int | None:
+    """The first length, counted from 1, whose accuracy is below `good`; None if none is."""
+    return next((n for n, value in enumerate(accuracies, start=1) if value < good), None)
+
+
+LEGEND = {
+    "lstm, lstm-attention": "LSTM encoder and decoder with one fixed vector, and the same with additive "
+    "attention over the encoder's states; keys below are the width h of a state",
+    "accuracy": "share of right symbols when the model writes freely, by length 1, 2, …: mean over seeds; low "
+    "and high: its 95 % interval over seeds (Student's t, cut to 0-1; with few seeds rough), which covers "
+    "weights and training batches; seeds: one list a seed",
+    "longest": "largest length up to which every length has at least the share good of its symbols right: by "
+    "seed, and the median; cannot exceed max_length",
+    "bits": "information in a sequence of the median longest length, length × log2 of the alphabet; the state "
+    "handed on has 2h numbers (state and cell)",
+    "fails": "the first length at which the mean accuracy is below good, and there the accuracy by position, "
+    "mean over seeds; null: none is",
+    "by_position": "accuracy by position, mean over seeds, for every length from 1",
+    "search": "mean accuracy over all lengths on validation data for each learning rate, on a seed of its own; "
+    "of equally good ones the smallest is chosen",
+    "budget": "this is what was learned with so many batches, not what a state can hold",
+}
+
+
+def capacity(
+    settings: Settings | None = None, say: Callable[[str], None] = lambda line: None
+) -> dict[str, Any]:
+    """Run the experiment.
+
+    Same settings, versions and kind of processor give the same numbers: all is drawn from seeds, on one thread.
+
+    Args:
+        settings: None for those of the committed report.
+        say: takes a line whenever a part is done.
+    Returns:
+        ``legend``, ``good``, ``chance``, ``max_length``, ``budget``, ``lstm`` and ``lstm-attention`` by width,
+        ``says`` (the sentence, by language).
+    """
+    settings = settings or Settings()
+    results: dict[str, Any] = {
+        "legend": LEGEND,
+        "good": GOOD,
+        "chance": 1 / settings.num_symbols,
+        "max_length": settings.max_length,
+        "budget": {n: getattr(settings, n) for n in ("steps", "batch_size", "num_seeds")},
+    }
+    with one_thread():
+        for context in CONTEXTS:
+            results[context] = {
+                str(width): _measure(settings, context, width, say) for width in settings.widths
+            }
+    results["says"] = {language: sentence(results, language) for language in _SENTENCES}
+    return results
+
+
+def _measure(
+    settings: Settings, context: str, width: int, say: Callable[[str], None]
+) -> dict[str, Any]:
+    def score(rate: float) -> float:
+        model = run(settings, context, width, rate, SEARCH_SEED)
+        found = [
+            copied(settings, model, length, SEARCH_SEED, _VALIDATION).mean()
+            for length in settings.lengths
+        ]
+        return float(f"{np.mean(found):.9g}")
+
+    here = f"{context}, width {width}"
+    chosen = search(settings.rates, score, lambda line: say(f"{here}: {line}"))
+    by_seed = []
+    for seed in range(1, settings.num_seeds + 1):
+        model = run(settings, context, width, chosen["chosen"], seed)
+        by_seed.append([copied(settings, model, length, seed) for length in settings.lengths])
+        reached = longest([positions.mean() for positions in by_seed[-1]])
+        say(f"{here}, seed {seed}: copies up to {reached}")
+    accuracy = over_seeds([[positions.mean() for positions in rows] for rows in by_seed])
+    positions = [np.mean(rows, axis=0) for rows in zip(*by_seed, strict=True)]
+    reached = [longest(row) for row in accuracy["seeds"]]
+    fails = first_below(accuracy["mean"])
+    return {
+        "parameters": num_parameters(build(settings, context, width, 1)),
+        "search": chosen,
+        "rate": chosen["chosen"],
+        "accuracy": accuracy,
+        "longest": {"seeds": reached, "median": median(reached)},
+        "bits": float(f"{median(reached) * math.log2(settings.num_symbols):.6g}"),
+        "fails": fails and {"length": fails, "by_position": plain(positions[fails - 1])},
+        "by_position": [plain(one) for one in positions],
+    }
+
+
+def report(
+    settings: Settings, say: Callable[[str], None], command: str = "seqviz lab capacity"
+) -> dict[str, Any]:
+    """`capacity` as the content of a report file."""
+    from seqviz.lab import document
+
+    data = {"name": "drawn at random", "test_sequences_a_length": settings.num_test}
+    given = {**asdict(settings), "first_seed": 1, "search_seed": SEARCH_SEED}
+    return document(command, data, given, capacity(settings, say))
+
+
+_SENTENCES: dict[str, dict[str, str]] = {
+    "en": {
+        "longest": "Symbols copied with at least {good} of them right, by width of the state: {list}.",
+        "one": "{width}: {fixed} through the fixed vector, {attention} with attention",
+        "all": "all {number:g}",
+        "some": "{number:g}",
+        "fails": "At {length} symbols, the state of width {width} still gets {first} of the first third right and "
+        "{last} of the last.",
+        "budget": "Lengths up to {max_length} were trained, {steps} batches of {batch_size} sequences, {num_seeds} "
+        "seeds (median). This is what was learned, not what a state can hold: its numbers have room for far more "
+        "than the {bits:g} bits copied at width {width}. That some length must be too much is proven (Jelassi "
+        "et al. 2024), not shown here.",
+        "joint": "; ",
+    },
+    "zh": {
+        "longest": "至少 {good} 的符号正确时，不同宽度的状态能复制的长度：{list}。",
+        "one": "宽度 {width}：固定向量{fixed}，加注意力{attention}",
+        "all": "全部 {number:g} 个",
+        "some": " {number:g} 个",
+        "fails": "序列长 {length} 时，宽度为 {width} 的状态在前三分之一的正确率为 {first}，后三分之一为 {last}。",
+        "budget": "训练长度不超过 {max_length}，共 {steps} 批、每批 {batch_size} 条序列，{num_seeds} 个随机种子取中位数。"
+        "这是学到的结果，并非状态容量的极限：宽度 {width} 时复制了 {bits:g} 比特，远少于这些数所能容纳的。"
+        "固定大小的状态终有复制不了的长度，这已有证明（Jelassi 等，2024），而不是这里所展示的。",
+        "joint": "；",
+    },
+}
+
+
+def sentence(results: Mapping[str, Any], language: str = "en") -> str:
+    """What the numbers say, in words.
+
+    Args:
+        results: of `capacity`, or a report.
+        language: "en" or "zh".
+    Raises:
+        ValueError: an unknown language.
+    """
+    check_language(language, _SENTENCES)
+    words = _SENTENCES[language]
+    fixed, attention = (results[context] for context in CONTEXTS)
+
+    def reached(context: Mapping[str, Any], width: str) -> str:
+        number = context[width]["longest"]["median"]
+        return words["all" if number == results["max_length"] else "some"].format(number=number)
+
+    parts = [
+        words["one"].format(
+            width=width,
+            fixed=reached(fixed, width),
+            attention=reached(attention, width),
+        )
+        for width in fixed
+    ]
+    good = percent(results["good"], language)
+    said = [words["longest"].format(good=good, list=words["joint"].join(parts))]
+    widest = list(fixed)[-1]
+    fails = fixed[widest]["fails"]
+    if fails and fails["length"] >= 3:
+        positions = fails["by_position"]
+        third = len(positions) // 3
+        said.append(
+            words["fails"].format(
+                length=fails["length"],
+                width=widest,
+                first=percent(float(np.mean(positions[:third])), language),
+                last=percent(float(np.mean(positions[-third:])), language),
+            )
+        )
+    said.append(
+        words["budget"].format(
+            **results["budget"],
+            max_length=results["max_length"],
+            width=widest,
+            bits=fixed[widest]["bits"],
+        )
+    )
+    return " ".join(said) if language == "en" else "".join(said)

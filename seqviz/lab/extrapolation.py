@@ -1,0 +1,376 @@
+"""Trained on short sequences, tested on longer ones: recurrence against attention, on three tasks.
+
+    results = extrapolation(Settings())    # numbers of the report
+
+Neither side picks the tasks:
+
+* "parity": is the number of ones so far odd? One bit of state is enough: recurrence is at home.
+* "last-write": which of 8 symbols was written last? Noise lies between the writes (the flip-flop of Liu et
+  al. 2023, with more symbols). One symbol of state is enough: recurrence is at home here, too.
+* "lookup": pairs of a key and a value, then one of the keys again: which value stood beside it? What must
+  be kept grows with the sequence: attention is at home (associative recall).
+
+Attention has sinusoidal positions (Vaswani et al. 2017); beyond the trained lengths it meets positions it has
+never seen. That Transformers fail there in translation is known (Neishi & Yoshinaga 2019; Variš & Bojar
+2021). Other encodings of positions can do better; they are not measured here.
+
+Shapes: `B` batch, `S` sequence length, `N` pairs of a key and a value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+from seqviz.lab.learning import (
+    IGNORED,
+    MAX_SEEDS,
+    AttentionReader,
+    Batch,
+    RecurrentReader,
+    accuracy,
+    build_reader,
+    check_language,
+    check_rates,
+    check_rising,
+    check_whole,
+    generator,
+    num_parameters,
+    one_thread,
+    over_seeds,
+    percent,
+    search,
+    state_width,
+    train,
+)
+
+TASKS = ("parity", "last-write", "lookup")
+MODELS = ("rnn", "lstm", "attention")
+SEARCH_SEED = 0
+"""Of the search for a learning rate; the measured seeds are 1, 2, …"""
+
+NUM_LAYERS = 2
+NUM_VALUES = 8
+"""Symbols that can be written, or stand beside a key."""
+WRITES = 0.2
+"""Share of positions at which "last-write" writes; at the first it always does."""
+NUM_KEYS = 128
+"""Of "lookup". No key comes twice in a sequence, so this is also its longest."""
+
+_TRAIN, _TEST, _VALIDATION = range(3)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of the experiment; the defaults are those of the committed report.
+
+    Args:
+        trained_length: each training batch is of one length from 1 to this one. Length counts what is read
+            before the answer: bits, symbols or pairs.
+        lengths: tested.
+        num_seeds: seeds 1, 2, …; each draws weights and training batches.
+        steps: batches a run.
+        batch_size: sequences a batch.
+        width: of embeddings, of the LSTM's states and of attention; the tanh RNN's states are as much wider
+            as makes it equally large.
+        num_heads: of self-attention.
+        rates: learning rates to choose from, for each task and model.
+        num_validation, num_test: sequences a length.
+    Raises:
+        ValueError: a number out of its range, or no tested length that was trained.
+    """
+
+    trained_length: int = 20
+    lengths: tuple[int, ...] = (1, 2, 5, 10, 15, 20, 25, 30, 40, 60, 80, 100)
+    num_seeds: int = 5
+    steps: int = 2000
+    batch_size: int = 32
+    width: int = 64
+    num_heads: int = 4
+    rates: tuple[float, ...] = (0.0005, 0.001, 0.003)
+    num_validation: int = 128
+    num_test: int = 512
+
+    def __post_init__(self) -> None:
+        check_rising(self, "lengths", 1, NUM_KEYS)
+        check_whole(
+            self,
+            trained_length=(1, NUM_KEYS),
+            num_seeds=(1, MAX_SEEDS),
+            steps=(1, 1_000_000),
+            batch_size=(1, 4096),
+            width=(2, 1024),
+            num_heads=(1, 64),
+            num_validation=(1, 100_000),
+            num_test=(1, 100_000),
+        )
+        if self.trained_length not in self.lengths:
+            raise ValueError(
+                f"expected trained_length to be one of the tested lengths, got {self.trained_length} "
+                f"and {self.lengths!r}; add it to lengths"
+            )
+        if self.width % 2 or self.width % self.num_heads:
+            step = math.lcm(2, self.num_heads)
+            raise ValueError(
+                f"expected an even width divisible by num_heads, got {self.width} and "
+                f"{self.num_heads}; try {max(step, self.width // step * step)}"
+            )
+        check_rates(self.rates)
+
+
+# ---------------------------------------------------------------------------------------------
+# Tasks
+
+
+def draw(task: str, size: int, length: int, random: torch.Generator) -> Batch:
+    """Sequences of one length, and their right answers.
+
+    Returns:
+        "parity": bits (B, S) and the parity of those read, at every position. "last-write": symbols 0 … 7
+        written, 8 … 15 noise, (B, S), and the symbol last written, at every position. "lookup": pairs
+        of key and value and then a key with the query symbol, (B, N + 1, 2), and its value, (B, 1).
+    Raises:
+        ValueError: an unknown task, or more pairs than keys.
+    """
+    if task == "parity":
+        bits = torch.randint(2, (size, length), generator=random)
+        return Batch((bits,), bits.cumsum(dim=1) % 2)
+    if task == "last-write":
+        written = torch.rand(size, length, generator=random) < WRITES
+        written[:, 0] = True
+        values = torch.randint(NUM_VALUES, (size, length), generator=random)
+        noise = torch.randint(NUM_VALUES, 2 * NUM_VALUES, (size, length), generator=random)
+        position = torch.where(written, torch.arange(length), 0)
+        last = position.cummax(dim=1).values  # of the last write, (B, S)
+        return Batch((torch.where(written, values, noise),), values.gather(1, last))
+    if task == "lookup":
+        if length > NUM_KEYS:
+            raise ValueError(f"expected at most {NUM_KEYS} pairs, one a key, got {length}")
+        keys = torch.rand(size, NUM_KEYS, generator=random).argsort(dim=1)[:, :length]  # (B, N)
+        values = torch.randint(NUM_VALUES, (size, length), generator=random)
+        asked = torch.randint(length, (size, 1), generator=random)
+        query = torch.full((size, 1), NUM_KEYS + NUM_VALUES)
+        first = torch.cat([keys, keys.gather(1, asked)], dim=1)
+        second = torch.cat([NUM_KEYS + values, query], dim=1)
+        return Batch((torch.stack([first, second], dim=2),), values.gather(1, asked))
+    raise ValueError(f"expected task to be one of {', '.join(TASKS)}, got {task!r}")
+
+
+def chance(task: str) -> float:
+    """Accuracy of an answer that knows nothing of the sequence."""
+    return 1 / 2 if task == "parity" else 1 / NUM_VALUES
+
+
+_SIZES = {  # symbols, answers, positions read
+    "parity": (2, 2, "all"),
+    "last-write": (2 * NUM_VALUES, NUM_VALUES, "all"),
+    "lookup": (NUM_KEYS + NUM_VALUES + 1, NUM_VALUES, "last"),
+}
+
+
+def build(settings: Settings, task: str, kind: str, seed: int) -> RecurrentReader | AttentionReader:
+    """A fresh model with `NUM_LAYERS` layers; no position sees a later one."""
+    num_symbols, num_answers, read = _SIZES[task]
+    return build_reader(
+        kind,
+        num_symbols=num_symbols,
+        num_answers=num_answers,
+        width=settings.width,
+        num_heads=settings.num_heads,
+        num_layers=NUM_LAYERS,
+        read=read,
+        seed=seed,
+    )
+
+
+def held_out(
+    settings: Settings,
+    task: str,
+    model: torch.nn.Module,
+    length: int,
+    seed: int,
+    stream: int = _TEST,
+) -> float:
+    """Accuracy of the answer behind the last symbol, on fresh sequences of one length, 0–1.
+
+    Of very short sequences there are few, which training has drawn as well.
+    """
+    size = settings.num_test if stream == _TEST else settings.num_validation
+    batch = draw(task, size, length, generator(seed, stream, length))
+    targets = torch.full_like(batch.targets, IGNORED)
+    targets[:, -1] = batch.targets[:, -1]
+    return accuracy(model, Batch(batch.inputs, targets))
+
+
+def run(
+    settings: Settings, task: str, kind: str, rate: float, seed: int
+) -> RecurrentReader | AttentionReader:
+    """Train one model on lengths up to `trained_length`; every kind gets the same batches."""
+    model = build(settings, task, kind, seed)
+    random = generator(seed, _TRAIN)
+
+    def next_batch() -> Batch:
+        length = int(torch.randint(1, settings.trained_length + 1, (1,), generator=random))
+        return draw(task, settings.batch_size, length, random)
+
+    train(model, next_batch, settings.steps, rate)
+    return model
+
+
+# ---------------------------------------------------------------------------------------------
+# The experiment
+
+LEGEND = {
+    "parity": "is the number of ones so far odd? Trained to answer at every position",
+    "last-write": "which symbol was written last? Noise symbols lie between the writes. Trained to answer at "
+    "every position",
+    "lookup": "pairs of key and value, then a key: which value stood beside it? No key comes twice; the answer "
+    "is read at the end alone",
+    "accuracy": "share of right answers behind the last symbol of fresh sequences, by tested length: mean over "
+    "seeds; low and high: its 95 % interval over seeds (Student's t, cut to 0-1), which covers weights and "
+    "training batches, not the choice of task, size or budget; seeds: one list a seed",
+    "search": "mean accuracy on validation data of the tested lengths that were trained, for each learning "
+    "rate, on a seed of its own; of equally good ones the smallest is chosen. Longer ones play no part in "
+    "the choice",
+    "attention": "two causal self-attention blocks with sinusoidal positions; other encodings of positions are "
+    "not measured",
+    "rnn, lstm": "two layers, orthogonal recurrent weights, forget bias 1; the tanh RNN has the wider states "
+    "for the same number of parameters",
+}
+
+
+def extrapolation(
+    settings: Settings | None = None, say: Callable[[str], None] = lambda line: None
+) -> dict[str, Any]:
+    """Run the experiment.
+
+    Same settings, versions and kind of processor give the same numbers: all is drawn from seeds, on one thread.
+
+    Args:
+        settings: None for those of the committed report.
+        say: takes a line whenever a part is done.
+    Returns:
+        ``legend``, ``trained_length``, ``lengths``, ``budget``, ``tasks`` by task (``chance``, ``models`` by
+        kind), ``says`` (the sentence, by language).
+    """
+    settings = settings or Settings()
+    results: dict[str, Any] = {
+        "legend": LEGEND,
+        "trained_length": settings.trained_length,
+        "lengths": list(settings.lengths),
+        "budget": {n: getattr(settings, n) for n in ("steps", "batch_size", "num_seeds")},
+        "tasks": {},
+    }
+    with one_thread():
+        for task in TASKS:
+            models = {kind: _measure(settings, task, kind, say) for kind in MODELS}
+            results["tasks"][task] = {"chance": chance(task), "models": models}
+    results["says"] = {language: sentence(results, language) for language in _SENTENCES}
+    return results
+
+
+def _measure(
+    settings: Settings, task: str, kind: str, say: Callable[[str], None]
+) -> dict[str, Any]:
+    known = [length for length in settings.lengths if length <= settings.trained_length]
+
+    def score(rate: float) -> float:
+        model = run(settings, task, kind, rate, SEARCH_SEED)
+        found = [held_out(settings, task, model, n, SEARCH_SEED, _VALIDATION) for n in known]
+        return float(f"{sum(found) / len(found):.9g}")
+
+    chosen = search(settings.rates, score, lambda line: say(f"{task}, {kind}: {line}"))
+    rows = []
+    for seed in range(1, settings.num_seeds + 1):
+        model = run(settings, task, kind, chosen["chosen"], seed)
+        rows.append([held_out(settings, task, model, length, seed) for length in settings.lengths])
+        say(f"{task}, {kind}, seed {seed}: " + " ".join(f"{value:.2f}" for value in rows[-1]))
+    return {
+        "parameters": num_parameters(build(settings, task, kind, 1)),
+        "state_width": state_width("rnn" if kind == "rnn" else "lstm", settings.width, NUM_LAYERS),
+        "search": chosen,
+        "rate": chosen["chosen"],
+        "accuracy": over_seeds(rows),
+    }
+
+
+def report(
+    settings: Settings, say: Callable[[str], None], command: str = "seqviz lab extrapolation"
+) -> dict[str, Any]:
+    """`extrapolation` as the content of a report file."""
+    from seqviz.lab import document
+
+    data = {"name": "drawn at random", "test_sequences_a_length": settings.num_test}
+    given = {**asdict(settings), "first_seed": 1, "search_seed": SEARCH_SEED}
+    return document(command, data, given, extrapolation(settings, say))
+
+
+_SENTENCES: dict[str, dict[str, str]] = {
+    "en": {
+        "begin": "Trained on lengths 1–{trained}; right answers at length {trained} / {longest}.",
+        "task": "{task} (chance {chance}): {list}.",
+        "one": "{name} {known} / {beyond}",
+        "budget": "Mean of {num_seeds} seeds, {steps} batches of {batch_size} sequences each, two layers, "
+        "sinusoidal positions: learned at this budget, and no statement about other encodings of positions.",
+        "parity": "Parity",
+        "last-write": "Last symbol written",
+        "lookup": "Value of a key",
+        "rnn": "tanh RNN",
+        "lstm": "LSTM",
+        "attention": "attention",
+        "joint": ", ",
+    },
+    "zh": {
+        "begin": "训练长度为 1–{trained}；以下是长度 {trained} / {longest} 时的正确率。",
+        "task": "{task}（随机猜测 {chance}）：{list}。",
+        "one": "{name} {known} / {beyond}",
+        "budget": "{num_seeds} 个随机种子的平均，各训练 {steps} 批、每批 {batch_size} 条序列，两层，正弦位置编码："
+        "这是此训练量下学到的结果，不涉及其他位置编码。",
+        "parity": "奇偶",
+        "last-write": "最后写入的符号",
+        "lookup": "按键取值",
+        "rnn": "tanh RNN",
+        "lstm": "LSTM",
+        "attention": "注意力",
+        "joint": "，",
+    },
+}
+
+
+def sentence(results: Mapping[str, Any], language: str = "en") -> str:
+    """What the numbers say, in words.
+
+    Args:
+        results: of `extrapolation`, or a report.
+        language: "en" or "zh".
+    Raises:
+        ValueError: an unknown language.
+    """
+    check_language(language, _SENTENCES)
+    words = _SENTENCES[language]
+    lengths, trained = results["lengths"], results["trained_length"]
+    said = [words["begin"].format(trained=trained, longest=lengths[-1])]
+    for task, found in results["tasks"].items():
+        parts = []
+        for kind, measured in found["models"].items():
+            means = measured["accuracy"]["mean"]
+            parts.append(
+                words["one"].format(
+                    name=words[kind],
+                    known=percent(means[lengths.index(trained)], language),
+                    beyond=percent(means[-1], language),
+                )
+            )
+        said.append(
+            words["task"].format(
+                task=words[task],
+                chance=percent(found["chance"], language),
+                list=words["joint"].join(parts),
+            )
+        )
+    said.append(words["budget"].format(**results["budget"]))
+    return " ".join(said) if language == "en" else "".join(said)

@@ -1,0 +1,445 @@
+"""Small models, one training loop, and what is said about several seeds: for the experiments on made-up tasks.
+
+`seqviz.lab.recall`, `seqviz.lab.capacity` and `seqviz.lab.extrapolation` draw every batch afresh from a
+generator, so nothing is learned by heart and test sequences are new ones. All runs of an experiment have
+the same number of steps and batches of the same size; the learning rate of each model is chosen by a small
+search on a seed of its own.
+
+What comes out is *what was learned at a budget*. More steps, another schedule or regularisation can do
+better: Pascanu et al. 2013 solve lags of 50 to 200 with a tanh RNN.
+
+Shapes: `B` batch, `S` sequence length, `R` positions read, `D` width, `H` width of a recurrent state,
+`C` symbols at one position, `V` answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from seqviz.architectures.recurrent import initialize_recurrence, recurrence
+
+EMBEDDING_STD = 0.32
+"""Standard deviation of the embeddings at the start: 0.02 √256, that of this project's translators."""
+
+CLIP = 1.0
+"""Largest norm of a gradient; a longer one is shortened to it."""
+
+WARM_UP = 0.05
+"""Share of the steps in which the learning rate rises; behind them it falls in a straight line to 0."""
+
+IGNORED = -100
+"""Target at a position whose answer is not asked for."""
+
+
+# ---------------------------------------------------------------------------------------------
+# Settings
+
+
+def check_whole(settings: Any, **ranges: tuple[int, int]) -> None:
+    """Raise a ValueError if a field is no whole number, or out of its range."""
+    for name, (low, high) in ranges.items():
+        value = getattr(settings, name)
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            raise ValueError(
+                f"expected {name} to be a whole number from {low} to {high}, got {value!r}"
+            )
+
+
+def check_rising(settings: Any, name: str, low: int, high: int) -> None:
+    """Raise a ValueError if a field is not a tuple of rising whole numbers within a range."""
+    values = getattr(settings, name)
+    whole = all(isinstance(v, int) and not isinstance(v, bool) for v in values)
+    if not values or not whole or list(values) != sorted(set(values)):
+        raise ValueError(
+            f"expected {name} to be rising whole numbers, got {values!r}; try {low}, {low + 1}"
+        )
+    if values[0] < low or values[-1] > high:
+        raise ValueError(f"expected {name} to be from {low} to {high}, got {values!r}")
+
+
+def check_rates(rates: Sequence[float]) -> None:
+    """Raise a ValueError if there is no learning rate, or one that is none."""
+    if not rates or not all(math.isfinite(rate) and 0 < rate < 1 for rate in rates):
+        raise ValueError(
+            f"expected learning rates above 0 and below 1, got {rates!r}; try 0.001, 0.003"
+        )
+    if len(set(rates)) < len(rates):
+        raise ValueError(f"expected every learning rate once, got {rates!r}")
+
+
+# ---------------------------------------------------------------------------------------------
+# Models
+
+
+class Embedding(nn.Module):
+    """Symbols as vectors; where one position holds several symbols, the sum of theirs."""
+
+    def __init__(self, num_symbols: int, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(num_symbols, width) * EMBEDDING_STD)
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        """(B, S) or (B, S, C) → (B, S, D)."""
+        vectors = functional.embedding(symbols, self.weight)
+        return vectors.sum(dim=2) if symbols.dim() == 3 else vectors
+
+
+class RecurrentReader(nn.Module):
+    """Read symbols one after the other, and answer from the state: logits = W h_t + b.
+
+    Args:
+        cell: "rnn" (tanh) or "lstm".
+        num_symbols, num_answers: sizes of the two vocabularies.
+        width: of the embeddings.
+        state_width: of the recurrent state.
+        num_layers: of the recurrence.
+        forget_bias: of an LSTM's forget gates at the start.
+        read: "last" answers at the last position alone, "all" at every one.
+    """
+
+    def __init__(
+        self,
+        cell: str,
+        num_symbols: int,
+        num_answers: int,
+        width: int,
+        state_width: int,
+        num_layers: int,
+        forget_bias: float,
+        read: str,
+    ) -> None:
+        super().__init__()
+        self.read = read
+        self.embed = Embedding(num_symbols, width)
+        # Layers of their own: `initialize_recurrence` knows one.
+        self.layers = nn.ModuleList(
+            recurrence(cell, state_width if number else width, state_width)
+            for number in range(num_layers)
+        )
+        with torch.no_grad():
+            for layer in self.layers:
+                _initialize(layer, forget_bias)
+        self.answer = nn.Linear(state_width, num_answers)
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        """(B, S) or (B, S, C) → logits (B, R, V)."""
+        states = self.embed(symbols)  # (B, S, D)
+        for layer in self.layers:
+            states, _ = layer(states)  # (B, S, H)
+        return self.answer(states[:, -1:] if self.read == "last" else states)
+
+
+def _initialize(layer: nn.Module, forget_bias: float) -> None:
+    assert isinstance(layer, nn.RNNBase)
+    initialize_recurrence(layer, forget_bias)
+
+
+class AttentionBlock(nn.Module):
+    """y = LN(x + attend(x)); LN(y + W₂ relu(W₁ y)): one encoder layer of Vaswani et al. 2017."""
+
+    def __init__(self, width: int, num_heads: int) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(width, num_heads, batch_first=True)
+        self.widen = nn.Linear(width, 2 * width)
+        self.narrow = nn.Linear(2 * width, width)
+        self.first_norm = nn.LayerNorm(width)
+        self.second_norm = nn.LayerNorm(width)
+
+    def forward(self, queries: Tensor, memory: Tensor, hidden: Tensor | None) -> Tensor:
+        """Let the queries look at the memory.
+
+        Args:
+            queries: (B, R, D), the last R positions of the memory.
+            memory: (B, S, D).
+            hidden: true where a query must not look, (R, S); None: everywhere it may.
+        """
+        attended, _ = self.attention(queries, memory, memory, attn_mask=hidden, need_weights=False)
+        states = self.first_norm(queries + attended)
+        return self.second_norm(states + self.narrow(self.widen(states).relu()))
+
+
+class AttentionReader(nn.Module):
+    """Self-attention over symbols with sinusoidal positions; the answer is read at the same place as a state's.
+
+    No position looks at a later one, as a state has not read later symbols. Where only the last position
+    is read, the last layer computes that query alone: the others' outputs would go nowhere.
+
+    Args: as of `RecurrentReader`.
+    """
+
+    def __init__(
+        self,
+        num_symbols: int,
+        num_answers: int,
+        width: int,
+        num_heads: int,
+        num_layers: int,
+        read: str,
+    ) -> None:
+        super().__init__()
+        self.read = read
+        self.embed = Embedding(num_symbols, width)
+        self.layers = nn.ModuleList(AttentionBlock(width, num_heads) for _ in range(num_layers))
+        self.answer = nn.Linear(width, num_answers)
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        """(B, S) or (B, S, C) → logits (B, R, V)."""
+        embedded = self.embed(symbols)  # (B, S, D)
+        length, width = embedded.shape[1:]
+        # Embeddings and positions start with the same mean square.
+        states = embedded / EMBEDDING_STD * math.sqrt(0.5) + sinusoids(length, width)
+        hidden = torch.ones(length, length, dtype=torch.bool).triu(1)
+        for number, layer in enumerate(self.layers, start=1):
+            if number == len(self.layers) and self.read == "last":
+                states = layer(states[:, -1:], states, None)  # (B, 1, D)
+            else:
+                states = layer(states, states, hidden)
+        return self.answer(states)
+
+
+def sinusoids(length: int, width: int) -> Tensor:
+    """Positions of Vaswani et al. 2017: sines in the even numbers, cosines in the odd ones, (S, D)."""
+    position = torch.arange(length, dtype=torch.float32).unsqueeze(1)
+    wavelength = 10_000 ** (torch.arange(0, width, 2, dtype=torch.float32) / width)
+    angle = position / wavelength
+    return torch.stack([angle.sin(), angle.cos()], dim=2).flatten(1)
+
+
+def state_width(cell: str, width: int, num_layers: int) -> int:
+    """The width of a state that makes all kinds of model about equally large.
+
+    An LSTM has four gates and a tanh RNN one: at the same width it would have a quarter of the numbers. So
+    its state gets as many as bring the recurrent layers nearest to the LSTM's in size.
+    """
+    if cell == "lstm":
+        return width
+
+    def size(state: int, gates: int) -> int:
+        first = gates * state * (width + state + 2)
+        return first + (num_layers - 1) * gates * state * (2 * state + 2)
+
+    aim = size(width, 4)
+    return min(range(width, 4 * width), key=lambda state: abs(size(state, 1) - aim))
+
+
+def num_parameters(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+KINDS = ("rnn", "lstm", "lstm-forget-3", "attention")
+
+
+def build_reader(
+    kind: str,
+    *,
+    num_symbols: int,
+    num_answers: int,
+    width: int,
+    num_heads: int,
+    num_layers: int,
+    read: str,
+    seed: int,
+) -> RecurrentReader | AttentionReader:
+    """A fresh model of one of the `KINDS`, its weights drawn from `seed`.
+
+    Raises:
+        ValueError: an unknown kind.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"expected kind to be one of {', '.join(KINDS)}, got {kind!r}")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if kind == "attention":
+            return AttentionReader(num_symbols, num_answers, width, num_heads, num_layers, read)
+        cell = "rnn" if kind == "rnn" else "lstm"
+        return RecurrentReader(
+            cell,
+            num_symbols,
+            num_answers,
+            width,
+            state_width(cell, width, num_layers),
+            num_layers,
+            3.0 if kind == "lstm-forget-3" else 1.0,
+            read,
+        )
+
+
+# ---------------------------------------------------------------------------------------------
+# Training
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sequences of one length, so that nothing is padded.
+
+    Attributes:
+        inputs: what a model's ``forward`` takes.
+        targets: right answers at the positions read, (B, R); `IGNORED` where none is asked for.
+    """
+
+    inputs: tuple[Tensor, ...]
+    targets: Tensor
+
+
+def generator(*key: int) -> torch.Generator:
+    """Random numbers that belong to `key`; other keys have others."""
+    state = np.random.SeedSequence(key).generate_state(2)
+    return torch.Generator().manual_seed(int(state[0]) << 31 | int(state[1]) >> 1)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread, and numbers below the smallest normal one are 0.
+
+    The order of sums, and with it every result, would depend on the number of threads. A gradient that
+    fades runs into numbers so small that the processor takes ten times as long for each.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
+        torch.set_num_threads(threads)
+
+
+def train(
+    model: nn.Module,
+    draw: Callable[[], Batch],
+    steps: int,
+    rate: float,
+    watch: Callable[[int], None] = lambda step: None,
+    watch_every: int | None = None,
+) -> None:
+    """Train a model in place with Adam, clipped gradients and the schedule of `WARM_UP`.
+
+    Args:
+        model: gives logits (B, R, V) for a batch's inputs.
+        draw: the next batch.
+        steps: batches seen.
+        rate: the largest learning rate.
+        watch: called with the number of steps done, after each `watch_every` of them.
+    """
+    optimizer = torch.optim.Adam(model.parameters(), lr=rate)
+    rising = max(1, round(steps * WARM_UP))
+    model.train()
+    for step in range(steps):
+        share = (step + 1) / rising if step < rising else (steps - step) / max(1, steps - rising)
+        for group in optimizer.param_groups:
+            group["lr"] = rate * share
+        batch = draw()
+        logits = model(*batch.inputs)  # (B, R, V)
+        loss = functional.cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), CLIP)
+        optimizer.step()
+        if watch_every and (step + 1) % watch_every == 0:
+            watch(step + 1)
+            model.train()
+
+
+@torch.no_grad()
+def accuracy(model: nn.Module, batch: Batch) -> float:
+    """Share of right answers among those asked for."""
+    model.eval()
+    found = model(*batch.inputs).argmax(dim=-1)  # (B, R)
+    asked = batch.targets != IGNORED
+    return float((found == batch.targets)[asked].double().mean())
+
+
+def search(
+    rates: Sequence[float], score: Callable[[float], float], say: Callable[[str], None]
+) -> dict[str, Any]:
+    """Try every learning rate; of equally good ones the smallest is chosen.
+
+    Args:
+        rates: to try.
+        score: trains with a rate and gives the mean accuracy on validation data.
+    Returns:
+        ``tried`` (pairs of rate and accuracy) and ``chosen``.
+    """
+    tried = []
+    for rate in rates:
+        tried.append((rate, score(rate)))
+        say(f"learning rate {rate:g}: {tried[-1][1]:.3f}")
+    chosen = min(tried, key=lambda pair: (-pair[1], pair[0]))[0]
+    return {"tried": [list(pair) for pair in tried], "chosen": chosen}
+
+
+# ---------------------------------------------------------------------------------------------
+# Several seeds
+
+_STUDENT = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+    2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093,
+)  # fmt: skip
+"""97.5 % quantiles of Student's t with 1, 2, … degrees of freedom."""
+
+MAX_SEEDS = len(_STUDENT) + 1
+
+
+def interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """95 % interval of the mean over seeds: mean ± t s/√n (Student), cut to 0–1.
+
+    It covers the seeds of weights and training data, with few of them roughly; not the choice of task,
+    size or budget.
+
+    Args:
+        values: accuracies, one a seed; at most `MAX_SEEDS`.
+    Returns:
+        None for one seed, which says nothing about others.
+    """
+    count = len(values)
+    if count < 2:
+        return None
+    half = _STUDENT[count - 2] * float(np.std(values, ddof=1)) / math.sqrt(count)
+    mean = float(np.mean(values))
+    return max(0.0, mean - half), min(1.0, mean + half)
+
+
+def over_seeds(rows: Sequence[Sequence[float]]) -> dict[str, Any]:
+    """Accuracies of several seeds at several points, summed up.
+
+    Args:
+        rows: one list a seed.
+    Returns:
+        ``mean``, ``low`` and ``high`` (see `interval`; None for one seed), lists by point; ``seeds``, the rows.
+    """
+    columns = list(zip(*rows, strict=True))
+    bands = [interval(column) for column in columns]
+    return {
+        "mean": plain(np.mean(columns, axis=1)),
+        "low": None if bands[0] is None else plain([band[0] for band in bands if band]),
+        "high": None if bands[0] is None else plain([band[1] for band in bands if band]),
+        "seeds": [plain(row) for row in rows],
+    }
+
+
+def plain(numbers: Any) -> list[float]:
+    """Numbers for a report: no noise of the last bits."""
+    return [float(f"{number:.9g}") for number in numbers]
+
+
+def check_language(language: str, sentences: Mapping[str, Any]) -> None:
+    """Raise a ValueError if there are no sentences in a language."""
+    if language not in sentences:
+        raise ValueError(f"expected language to be one of {', '.join(sentences)}, got {language!r}")
+
+
+def percent(share: float, language: str = "en") -> str:
+    """0.934 → "93 %", in Chinese "93%"; just below 1 stays below 100."""
+    shown = f"{100 * share:.0f}"
+    if shown == "100" and share < 1:
+        shown = f"{math.floor(1000 * share) / 10:.1f}"
+    return f"{shown} %" if language == "en" else f"{shown}%"

@@ -1,0 +1,425 @@
+"""Name a symbol that was shown once, after a stretch of noise: what is learned over which distance.
+
+    results = recall(Settings())    # numbers of the report
+
+    input   k  n n n … n  ?         k one of 16 symbols, n one of 16 others, "distance" times, ? a query
+    answer                k         read at the last position alone
+
+Nothing but k at the first position helps: the noise is drawn from other symbols. Every model gets the same
+batches, about the same number of parameters and the same number of steps, and is trained in two ways:
+
+* "mixed": one model on all distances, each batch at one of them, so that near ones can teach far ones;
+* "alone": a model a distance, which sees no other. Then the gradient has to cross the whole distance
+  before anything is learned, the case of Bengio et al. 1994 and Hochreiter & Schmidhuber 1997.
+
+What a state can hold is the same in both; they differ in how far a gradient has to reach before there is
+anything to learn from. Neither is a limit: Pascanu et al. 2013 solve lags of 50 to 200 with a tanh RNN.
+
+Shapes: `B` batch, `S` sequence length: the symbol, the noise, the query.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+from seqviz.lab.learning import (
+    KINDS,
+    MAX_SEEDS,
+    AttentionReader,
+    Batch,
+    RecurrentReader,
+    accuracy,
+    build_reader,
+    check_language,
+    check_rates,
+    check_rising,
+    check_whole,
+    generator,
+    num_parameters,
+    one_thread,
+    over_seeds,
+    percent,
+    plain,
+    search,
+    state_width,
+    train,
+)
+
+TRAININGS = ("mixed", "alone")
+SEARCH_SEEDS = (1001, 1002)
+"""Of the search for a learning rate, more than one because runs differ much; the measured seeds are 1, 2, …"""
+
+_TRAIN, _TEST, _VALIDATION = range(3)
+"""Streams of random numbers, so that no test sequence depends on what was trained on."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of the experiment; the defaults are those of the committed report.
+
+    Args:
+        distances: noise tokens between the symbol and the query.
+        num_seeds: seeds 1, 2, …; each draws weights and training batches.
+        steps: batches a run.
+        batch_size: sequences a batch.
+        width: of embeddings, of the LSTM's state and of attention; the tanh RNN's state is as much wider
+            as makes it equally large.
+        num_heads: of self-attention.
+        num_symbols: to be remembered; there are as many noise symbols.
+        rates: learning rates to choose from.
+        search_distances: of the search for "alone"; where nothing is learned, rates cannot be told apart.
+        num_validation, num_test: sequences a distance.
+        kinds: of model, out of `seqviz.lab.learning.KINDS`.
+    Raises:
+        ValueError: a number out of its range, or an unknown kind.
+    """
+
+    distances: tuple[int, ...] = (5, 10, 20, 40, 80, 160, 320)
+    num_seeds: int = 5
+    steps: int = 800
+    batch_size: int = 32
+    width: int = 64
+    num_heads: int = 4
+    num_symbols: int = 16
+    rates: tuple[float, ...] = (0.0001, 0.0003, 0.001, 0.003, 0.01)
+    search_distances: tuple[int, ...] = (20, 40, 80)
+    num_validation: int = 256
+    num_test: int = 512
+    kinds: tuple[str, ...] = KINDS
+
+    def __post_init__(self) -> None:
+        check_rising(self, "distances", 1, 2000)
+        check_rising(self, "search_distances", 1, 2000)
+        check_whole(
+            self,
+            num_seeds=(1, MAX_SEEDS),
+            steps=(1, 1_000_000),
+            batch_size=(1, 4096),
+            width=(2, 1024),
+            num_heads=(1, 64),
+            num_symbols=(2, 1000),
+            num_validation=(1, 100_000),
+            num_test=(1, 100_000),
+        )
+        if self.width % 2 or self.width % self.num_heads:
+            step = math.lcm(2, self.num_heads)
+            raise ValueError(
+                f"expected an even width divisible by num_heads, got {self.width} and "
+                f"{self.num_heads}; try {max(step, self.width // step * step)}"
+            )
+        check_rates(self.rates)
+        unknown = [kind for kind in self.kinds if kind not in KINDS]
+        if unknown or not self.kinds or len(set(self.kinds)) < len(self.kinds):
+            raise ValueError(
+                f"expected kinds to be some of {', '.join(KINDS)}, each once, got {self.kinds!r}"
+            )
+
+    @property
+    def chance(self) -> float:
+        return 1 / self.num_symbols
+
+
+def draw(settings: Settings, size: int, distance: int, random: torch.Generator) -> Batch:
+    """Sequences of one distance.
+
+    Symbols 0 … K-1 are remembered, K … 2K-1 are noise, 2K is the query.
+
+    Returns:
+        inputs (B, distance + 2) and the first symbol of each as the one target, (B, 1).
+    """
+    count = settings.num_symbols
+    remembered = torch.randint(count, (size, 1), generator=random)
+    noise = torch.randint(count, 2 * count, (size, distance), generator=random)
+    query = torch.full((size, 1), 2 * count)
+    return Batch((torch.cat([remembered, noise, query], dim=1),), remembered)
+
+
+def build(settings: Settings, kind: str, seed: int) -> RecurrentReader | AttentionReader:
+    """A fresh model with one layer, read at the last position."""
+    return build_reader(
+        kind,
+        num_symbols=2 * settings.num_symbols + 1,
+        num_answers=settings.num_symbols,
+        width=settings.width,
+        num_heads=settings.num_heads,
+        num_layers=1,
+        read="last",
+        seed=seed,
+    )
+
+
+def held_out(
+    settings: Settings, model: torch.nn.Module, distance: int, seed: int, stream: int = _TEST
+) -> float:
+    """Accuracy on sequences that this seed's training never drew, 0–1."""
+    size = settings.num_test if stream == _TEST else settings.num_validation
+    return accuracy(model, draw(settings, size, distance, generator(seed, stream, distance)))
+
+
+def run(
+    settings: Settings, kind: str, distances: Sequence[int], rate: float, seed: int
+) -> tuple[RecurrentReader | AttentionReader, dict[str, Any]]:
+    """Train one model on some distances.
+
+    Args:
+        distances: each batch is of one of them, drawn at random.
+        rate: learning rate.
+        seed: of weights and batches; every kind of model gets the same batches.
+    Returns:
+        the model, and its accuracy on validation data on the way: ``steps``, and ``accuracy``, a list by
+        step of lists by distance.
+    """
+    model = build(settings, kind, seed)
+    random = generator(seed, _TRAIN, *distances)
+    on_the_way: dict[str, Any] = {"steps": [], "accuracy": []}
+
+    def next_batch() -> Batch:
+        number = int(torch.randint(len(distances), (1,), generator=random))
+        return draw(settings, settings.batch_size, distances[number], random)
+
+    def watch(step: int) -> None:
+        on_the_way["steps"].append(step)
+        found = [held_out(settings, model, d, seed, _VALIDATION) for d in distances]
+        on_the_way["accuracy"].append(plain(found))
+
+    train(model, next_batch, settings.steps, rate, watch, max(1, settings.steps // 8))
+    return model, on_the_way
+
+
+def half_way(distances: Sequence[int], accuracies: Sequence[float], chance: float) -> float | None:
+    """The distance at which accuracy first falls to half way between 1 and chance.
+
+    Between two measured distances it is interpolated on the logarithm of the distance.
+
+    Returns:
+        None if accuracy stays above at all of them, or never is above (see `accuracies[0]`).
+    """
+    level = (1 + chance) / 2
+    if accuracies[0] < level:
+        return None
+    for number in range(1, len(distances)):
+        before, after = accuracies[number - 1], accuracies[number]
+        if after < level:
+            share = (before - level) / (before - after)
+            near, far = math.log(distances[number - 1]), math.log(distances[number])
+            return float(f"{math.exp(near + share * (far - near)):.6g}")
+    return None
+
+
+LEGEND = {
+    "mixed": "one model trained on all distances, each batch at one of them",
+    "alone": "a model a distance, trained and tested at that one only",
+    "accuracy": "share of right answers on fresh test sequences, by distance: mean over seeds; low and high: "
+    "its 95 % interval over seeds (Student's t, cut to 0-1), which covers weights and training batches, not "
+    "the choice of task, size or budget; seeds: one list a seed",
+    "half_way": "distance at which accuracy first falls to half way between 1 and chance, interpolated on "
+    "the logarithm of the distance: of the mean, and of each seed; null: not within the distances, or never "
+    "above it",
+    "learning": "accuracy on validation data on the way: steps done, then by step a list by distance, mean "
+    "over seeds",
+    "search": "mean accuracy on validation data for each learning rate, on two seeds of its own; of equally good "
+    "ones the smallest is chosen; mixed: over all distances, alone: over search_distances",
+    "parameters": "numbers trained, and width of the state (of the LSTM also that of its cell; attention: "
+    "width of the layer). The tanh RNN has the wider state for the same number of parameters",
+    "attention": "one self-attention block with sinusoidal positions; only the last position is read, so only "
+    "its query is computed",
+    "rnn, lstm": "one layer, orthogonal recurrent weights; forget bias 1, or 3 for lstm-forget-3",
+}
+
+
+def recall(
+    settings: Settings | None = None, say: Callable[[str], None] = lambda line: None
+) -> dict[str, Any]:
+    """Run the experiment.
+
+    Same settings, versions and kind of processor give the same numbers: all is drawn from seeds, on one thread.
+
+    Args:
+        settings: None for those of the committed report.
+        say: takes a line whenever a part is done.
+    Returns:
+        ``legend``, ``chance``, ``distances``, ``parameters``, ``search``, ``mixed`` and ``alone`` by kind of
+        model, ``says`` (the sentence, by language).
+    """
+    settings = settings or Settings()
+    with one_thread():
+        results: dict[str, Any] = {
+            "legend": LEGEND,
+            "chance": settings.chance,
+            "distances": list(settings.distances),
+            "parameters": {kind: _size(settings, kind) for kind in settings.kinds},
+            "search": {},
+        }
+        for training in TRAININGS:
+            found = {}
+            for kind in settings.kinds:
+                chosen = _search(settings, training, kind, say)
+                results["search"].setdefault(training, {})[kind] = chosen
+                found[kind] = _measure(settings, training, kind, chosen["chosen"], say)
+            results[training] = found
+    results["budget"] = {
+        name: getattr(settings, name) for name in ("steps", "batch_size", "num_seeds")
+    }
+    results["says"] = {language: sentence(results, language) for language in _SENTENCES}
+    return results
+
+
+def _size(settings: Settings, kind: str) -> dict[str, int]:
+    cell = "rnn" if kind == "rnn" else "lstm"
+    return {
+        "parameters": num_parameters(build(settings, kind, 1)),
+        "state_width": state_width(cell, settings.width, 1),
+    }
+
+
+def _groups(distances: Sequence[int], training: str) -> list[tuple[int, ...]]:
+    """What one model is trained on: all distances, or one each."""
+    return [tuple(distances)] if training == "mixed" else [(distance,) for distance in distances]
+
+
+def _search(
+    settings: Settings, training: str, kind: str, say: Callable[[str], None]
+) -> dict[str, Any]:
+    distances = settings.distances if training == "mixed" else settings.search_distances
+
+    def score(rate: float) -> float:
+        found = []
+        for seed in SEARCH_SEEDS:
+            for group in _groups(distances, training):
+                model, _ = run(settings, kind, group, rate, seed)
+                found += [held_out(settings, model, d, seed, _VALIDATION) for d in group]
+        return float(f"{sum(found) / len(found):.9g}")
+
+    return search(settings.rates, score, lambda line: say(f"{training}, {kind}: {line}"))
+
+
+def _measure(
+    settings: Settings, training: str, kind: str, rate: float, say: Callable[[str], None]
+) -> dict[str, Any]:
+    rows, ways = [], []
+    steps: list[int] = []
+    for seed in range(1, settings.num_seeds + 1):
+        row, columns = [], []
+        for group in _groups(settings.distances, training):
+            model, on_the_way = run(settings, kind, group, rate, seed)
+            row += [held_out(settings, model, distance, seed) for distance in group]
+            columns.append(torch.tensor(on_the_way["accuracy"], dtype=torch.float64))
+            steps = on_the_way["steps"]
+        rows.append(row)
+        ways.append(torch.cat(columns, dim=1))  # (steps, distances)
+        say(f"{training}, {kind}, seed {seed}: " + " ".join(f"{value:.2f}" for value in row))
+    found = over_seeds(rows)
+    by_seed = [half_way(settings.distances, row, settings.chance) for row in rows]
+    return {
+        "rate": rate,
+        "accuracy": found,
+        "half_way": {
+            "mean": half_way(settings.distances, found["mean"], settings.chance),
+            "seeds": by_seed,
+        },
+        "learning": {
+            "steps": steps,
+            "accuracy": [plain(row) for row in torch.stack(ways).mean(dim=0)],
+        },
+    }
+
+
+def report(
+    settings: Settings, say: Callable[[str], None], command: str = "seqviz lab recall"
+) -> dict[str, Any]:
+    """`recall` as the content of a report file."""
+    from seqviz.lab import document
+
+    data = {"name": "drawn at random", "test_sequences_a_distance": settings.num_test}
+    given = {**asdict(settings), "first_seed": 1, "search_seeds": SEARCH_SEEDS}
+    return document(command, data, given, recall(settings, say))
+
+
+_SENTENCES: dict[str, dict[str, str]] = {
+    "en": {
+        "alone": "Trained at one distance alone, accuracy falls half way to chance {list}.",
+        "mixed": "Trained on all distances at once, near ones among them, it does so {list}.",
+        "none": "nowhere up to {last} in any model",
+        "after": "after {distance:.0f} noise tokens in the {name}",
+        "within": "nowhere up to {last} in the {name}",
+        "never": "before {first} in the {name}",
+        "far": "Right answers after {last} noise tokens, alone / mixed: {list}.",
+        "share": "{name} {alone} / {mixed}",
+        "budget": "This is what {steps} batches of {batch_size} sequences taught, in the mean of {num_seeds} "
+        "seeds; it is no limit of what a model can hold, or could learn with more steps or other training.",
+        "rnn": "tanh RNN",
+        "lstm": "LSTM",
+        "lstm-forget-3": "LSTM with forget bias 3",
+        "attention": "attention model",
+        "joint": ", ",
+    },
+    "zh": {
+        "alone": "只在一种距离上训练时，正确率降到满分与随机猜测的中点：{list}。",
+        "mixed": "把各种距离（包括近距离）混在一起训练时：{list}。",
+        "none": "所有模型到 {last} 个都没有",
+        "after": "{name} 在 {distance:.0f} 个噪声符号之后",
+        "within": "{name} 到 {last} 个都没有",
+        "never": "{name} 不到 {first} 个",
+        "far": "隔 {last} 个噪声符号时的正确率（单一距离 / 混合）：{list}。",
+        "share": "{name} {alone} / {mixed}",
+        "budget": "这是 {steps} 批、每批 {batch_size} 条序列所学到的结果（{num_seeds} 个随机种子的平均），"
+        "并非模型能记住多少的极限；训练更久或换一种训练方法，可能学得更好。",
+        "rnn": "tanh RNN",
+        "lstm": "LSTM",
+        "lstm-forget-3": "遗忘偏置为 3 的 LSTM",
+        "attention": "注意力模型",
+        "joint": "，",
+    },
+}
+
+
+def sentence(results: Mapping[str, Any], language: str = "en") -> str:
+    """What the numbers say, in words.
+
+    Args:
+        results: of `recall`, or a report.
+        language: "en" or "zh".
+    Raises:
+        ValueError: an unknown language.
+    """
+    check_language(language, _SENTENCES)
+    words = _SENTENCES[language]
+    distances, chance = results["distances"], results["chance"]
+    said = []
+    for training in reversed(TRAININGS):
+        parts = []
+        for kind, found in results[training].items():
+            means = found["accuracy"]["mean"]
+            distance = half_way(distances, means, chance)
+            key = "after" if distance else "within" if means[0] >= (1 + chance) / 2 else "never"
+            parts.append(
+                words[key].format(
+                    name=words[kind], distance=distance, last=distances[-1], first=distances[0]
+                )
+            )
+        within = [
+            words["within"].format(name=words[kind], last=distances[-1])
+            for kind in results[training]
+        ]
+        if parts == within:
+            parts = [words["none"].format(last=distances[-1])]
+        said.append(words[training].format(list=words["joint"].join(parts)))
+    shares = [
+        words["share"].format(
+            name=words[kind],
+            **{t: percent(results[t][kind]["accuracy"]["mean"][-1], language) for t in TRAININGS},
+        )
+        for kind in results["mixed"]
+    ]
+    said.append(words["far"].format(last=distances[-1], list=words["joint"].join(shares)))
+    said.append(words["budget"].format(**results["budget"]))
+    if language == "en":
+        return " ".join(said)
+    # A name in Latin letters has a space behind it, one in Chinese has none.
+    return re.sub(r"(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])", "", "".join(said))
