@@ -139,15 +139,20 @@ def test_every_tab_fits_and_is_accessible(visit, language, scheme):
     one = visit(f"?lang={language}", color_scheme=scheme)
     one.cards()
     assert one.page.evaluate("document.body.classList.contains('dark')") == (scheme == "dark")
-    for number, name in enumerate(("translate", "length", "attention")):
+    for number, name in enumerate(("translate", "length", "attention", "lab")):
         one.tab(number)
         if name == "length":
             one.page.wait_for_function(
                 "!document.querySelector('#stage-cards [aria-busy]') && document.querySelector('#stage-cards .card')",
                 timeout=WAIT,
             )
+        if name == "lab":
+            one.page.locator("#lab-game .passed").nth(3).wait_for(timeout=WAIT)
+            one.page.locator("#lab-experiments .plot svg").nth(5).wait_for(timeout=WAIT)
+            one.page.locator("#lab-claims [data-verdict]").nth(8).wait_for(timeout=WAIT)
         seen = one.page.locator("body").inner_text()
-        assert not re.search(r"\{\w+\}|\b(page|card|note|translate|length|attention)_\w+", seen)
+        keys = "page|card|note|translate|length|attention|lab|link"
+        assert not re.search(rf"\{{\w+\}}|\b({keys})_\w+", seen.replace("training_cost", ""))
         for width in (390, 1280):
             one.page.set_viewport_size({"width": width, "height": 900})
             one.page.wait_for_timeout(300)
@@ -160,3 +165,27 @@ def test_every_tab_fits_and_is_accessible(visit, language, scheme):
             if fault["impact"] in ("serious", "critical")
         ]
         assert not serious, name
+
+
+def test_the_lab_passes_a_sentence_on_and_measures_this_machine(visit):
+    one = visit("?lang=zh")
+    one.cards()
+    one.tab(3)
+    one.page.locator("#lab-game .passed").nth(3).wait_for(timeout=WAIT)
+    one.page.locator("#lab-source textarea").fill("Nobody <b>painted</b> it.")
+    one.page.locator("#lab-show").click()
+    one.page.wait_for_function(
+        "document.querySelector('#lab-game .passed')?.innerText == 'Nobody <b>painted</b> it.'",
+        timeout=WAIT,
+    )
+    forward = one.page.locator("#lab-game").inner_html()
+    one.page.locator("#lab-end input[value=backward]").check()
+    one.page.wait_for_function(
+        "before => document.querySelector('#lab-game').innerHTML != before",
+        arg=forward,
+        timeout=WAIT,
+    )
+    one.page.locator("#live-run").click()
+    one.page.locator("#live-result .plot svg").wait_for(timeout=WAIT)
+    assert "LSTM" in one.page.locator("#live-result .answer").inner_text()
+    assert one.sideways() <= 0

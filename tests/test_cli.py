@@ -46,7 +46,7 @@ def run(
         check=False,
     )
     decoded = (result.stdout.decode("utf-8"), result.stderr.decode("utf-8"))
-    assert "Traceback" not in decoded[1]
+    assert "Traceback" not in decoded[1], decoded[1]
     return subprocess.CompletedProcess(result.args, result.returncode, *decoded)
 
 

@@ -139,6 +139,23 @@ def test_without_its_reports_a_claim_is_not_measured(reports, one: Claim):
 
 
 @pytest.mark.parametrize("one", CLAIMS, ids=lambda one: one.id)
+def test_a_report_of_other_models_counts_as_none(reports, one: Claim):
+    if one.needs:
+        others = {name: {**reports[name], **EMPTY} for name in one.needs}
+        assert one.judge(others) == claims.Judged("not-measured", claims.NOT_MEASURED)
+
+
+EMPTY: dict[str, Any] = {
+    "effects": {"same-content": {"models": {}}, "natural": {"models": {}}},
+    "faded_at": {"project": {}},
+    "alone": {},
+    "mixed": {},
+    "layers": {"64": {}},
+    "cost_to_equal_loss": [],
+}
+
+
+@pytest.mark.parametrize("one", CLAIMS, ids=lambda one: one.id)
 def test_both_languages_say_the_same_numbers(reports, one: Claim):
     says = one.judge(reports).says
     english, chinese = (sorted(re.findall(r"\d[\d,.]*\d|\d", says[key])) for key in ("en", "zh"))
@@ -148,6 +165,12 @@ def test_both_languages_say_the_same_numbers(reports, one: Claim):
 
 def verdict(reports: dict[str, Any], id_: str) -> str:
     return claim(id_).judge(reports).verdict
+
+
+def test_a_ratio_that_could_not_be_computed(reports):
+    for models in reports["length"]["effects"].values():
+        models["models"]["lstm"] = {"bleu_ratio": {"value": None, "low": None, "high": None}}
+    assert verdict(reports, "e") == verdict(reports, "f") == "not-measured"
 
 
 def test_a_quality_that_falls(reports):

@@ -67,12 +67,18 @@ class Claim:
     def judge(self, reports: Reports) -> Judged:
         """The verdict and the numbers that it rests on.
 
+        A report of other models or layers than the claim speaks of, or with null in the place of a number
+        that could not be computed, counts as none.
+
         Raises:
-            KeyError, TypeError: a report lacks what its schema promises.
+            ValueError: a report is damaged.
         """
         if any(name not in reports for name in self.needs):
             return Judged(self.without, NOT_MEASURED)
-        found = self.measure(reports)
+        try:
+            found = self.measure(reports)
+        except (KeyError, TypeError):
+            return Judged(self.without, NOT_MEASURED)
         assert found.verdict in VERDICTS, found.verdict
         commands = dict.fromkeys(str(reports[name]["command"]) for name in self.needs)
         return Judged(found.verdict, found.says, tuple(commands))
