@@ -90,6 +90,7 @@ MANY_MAPS = """
 import gc, io, os, sys
 from pathlib import Path
 import seqviz
+from seqviz import heatmap, plotting
 
 def resident_megabytes():
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
