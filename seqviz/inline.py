@@ -16,8 +16,11 @@ _PAGE_COLOURS = {
     },
 }
 """Colours of a figure by those of the page, which knows a model's by its name."""
-_UNUSED_ID = re.compile(r' id="(?:figure|axes|patch|matplotlib\.axis|[xy]tick|line2d|text|legend|'
-                        r'PolyCollection|FillBetweenPolyCollection|LineCollection|QuadMesh)_\d+"')  # fmt: skip
+_UNUSED_ID = re.compile(
+    r' id="(?:figure|axes|patch|matplotlib\.axis|[xy]tick|line2d|text|legend'
+    r'|PolyCollection|FillBetweenPolyCollection|LineCollection|QuadMesh)_\d+"'
+)
+"""Of groups that nothing refers to; two figures on a page would have the same ones."""
 
 
 def as_element(svg: str, label: str = "") -> str:

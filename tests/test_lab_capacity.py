@@ -186,8 +186,8 @@ def test_where_it_fails_is_read_from_the_mean_of_the_seeds(monkeypatch) -> None:
     monkeypatch.setattr(capacity, "run", lambda s, c, w, rate, seed: rate)
     monkeypatch.setattr(
         capacity, "copied",
-        lambda s, model, length, seed, stream=capacity._TEST: np.array(
-            known[seed][length] if stream == capacity._TEST else [scores[model]]
+        lambda s, model, length, seed, stream=learning.TEST: np.array(
+            known[seed][length] if stream == learning.TEST else [scores[model]]
         ),
     )  # fmt: skip
     found = capacity._measure(SMALL, "lstm", 4, lambda line: None)
@@ -207,7 +207,7 @@ def test_the_same_settings_give_the_same_numbers(results: dict[str, Any]) -> Non
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"widths": (8, 4)}, "widths to be rising whole numbers, got (8, 4)"),
+        ({"widths": (8, 4)}, "widths to be rising whole numbers from 1 to 1024, got (8, 4)"),
         ({"max_length": 1}, "max_length to be a whole number from 2 to 200, got 1"),
         ({"num_symbols": 1}, "num_symbols to be a whole number from 2"),
         ({"rates": ()}, "learning rates above 0 and below 1, got ()"),

@@ -60,7 +60,14 @@ def reports() -> dict[str, Any]:
     return {
         "length": {
             "command": "seqviz evaluate",
-            "effects": {"same-content": {"models": effects}, "natural": {"models": natural}},
+            "effects": {
+                "same-content": {
+                    "models": effects,
+                    "short": {"low": 24, "high": 36},
+                    "long": {"low": 50, "high": 71},
+                },
+                "natural": {"models": natural},
+            },
         },
         "gradient": {
             "command": "seqviz lab gradient",

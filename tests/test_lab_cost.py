@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from seqviz import cli, plotting
 from seqviz import report as reports
-from seqviz.lab import cost
+from seqviz.lab import cost, two_digits
 
 SMALL = cost.Settings(
     widths=(8, 16),
@@ -453,7 +453,7 @@ def test_the_sentence_is_made_of_the_numbers(results) -> None:
     ("number", "said"), [(0.123, "0.12"), (1.0, "1"), (1.96, "2"), (12.6, "13"), (1234.0, "1234")]
 )
 def test_digits(number: float, said: str) -> None:
-    assert cost._digits(number) == said
+    assert two_digits(number) == said
 
 
 @pytest.mark.parametrize(
@@ -536,21 +536,12 @@ def test_the_command_writes_report_and_figures(monkeypatch, tmp_path, capsys) ->
 @pytest.fixture(scope="module")
 def committed(models_folder: Path) -> dict[str, Any]:
     found = reports.read_report(models_folder, "cost")
-    if found is None:
-        pytest.skip("no cost report yet")
+    assert found is not None
     return found
 
 
-def test_the_report_is_of_the_default_settings(committed: dict[str, Any]) -> None:
-    defaults = json.loads(json.dumps(asdict(cost.Settings())))
-    threads = committed["settings"]["num_threads"]
-    assert committed["settings"] == {**defaults, "num_threads": threads}
-    assert committed["complete"]
-    for language in ("en", "zh"):
-        assert committed["says"][language] == cost.sentence(committed, language)
-
-
 def test_the_report_has_the_operations_and_memory_of_today(committed: dict[str, Any]) -> None:
+    assert committed["complete"]
     for width, layers in committed["layers"].items():
         for layer, found in layers.items():
             assert found["operations_per_token"] == [

@@ -151,11 +151,11 @@ def test_the_learning_rate_is_chosen_on_trained_lengths_alone(monkeypatch) -> No
     monkeypatch.setattr(extrapolation, "run", lambda *given: None)
     monkeypatch.setattr(
         extrapolation, "held_out",
-        lambda s, t, m, n, seed, stream=extrapolation._TEST: seen.append((stream, seed, n)) or 0.5,
+        lambda s, t, m, n, seed, stream=learning.TEST: seen.append((stream, seed, n)) or 0.5,
     )  # fmt: skip
     extrapolation._measure(SMALL, "parity", "lstm", lambda line: None)
-    searched = {n for stream, seed, n in seen if stream == extrapolation._VALIDATION}
-    tested = {(seed, n) for stream, seed, n in seen if stream == extrapolation._TEST}
+    searched = {n for stream, seed, n in seen if stream == learning.VALIDATION}
+    tested = {(seed, n) for stream, seed, n in seen if stream == learning.TEST}
     assert searched == {1, 3}
     assert tested == {(seed, n) for seed in (1, 2) for n in (1, 3, 6)}
 
@@ -170,7 +170,7 @@ def test_the_same_settings_give_the_same_numbers(results: dict[str, Any]) -> Non
     ("changed", "message"),
     [
         ({"trained_length": 7}, "trained_length to be one of the tested lengths, got 7"),
-        ({"lengths": (20, 200)}, "lengths to be from 1 to 128, got (20, 200)"),
+        ({"lengths": (20, 200)}, "lengths to be rising whole numbers from 1 to 128, got (20, 200)"),
         ({"width": 10, "num_heads": 4}, "divisible by num_heads, got 10 and 4; try 8"),
         ({"num_seeds": 0}, "num_seeds to be a whole number from 1"),
         ({"rates": (0.1, 0.1)}, "every learning rate once, got (0.1, 0.1)"),

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from seqviz.lab import learning
+from seqviz.lab import checks, learning
 
 SIZES: dict[str, Any] = {
     "num_symbols": 9,
@@ -238,19 +238,19 @@ def test_percentages(share: float, said: str) -> None:
         (Fields(count=0), "count to be a whole number from 1 to 9, got 0"),
         (Fields(count=True), "count to be a whole number from 1 to 9, got True"),
         (Fields(count=1.5), "count to be a whole number from 1 to 9, got 1.5"),
-        (Fields(values=()), "values to be rising whole numbers, got \\(\\); try 1, 2"),
-        (Fields(values=(2, 1)), "values to be rising whole numbers, got \\(2, 1\\)"),
+        (Fields(values=()), "values to be rising whole numbers from 1 to 9, got \\(\\); try 1, 2"),
+        (Fields(values=(2, 1)), "values to be rising whole numbers from 1 to 9, got \\(2, 1\\)"),
         (Fields(values=(1, 1)), "values to be rising whole numbers"),
-        (Fields(values=(1, 10)), "values to be from 1 to 9, got \\(1, 10\\)"),
+        (Fields(values=(1, 10)), "values to be rising whole numbers from 1 to 9, got \\(1, 10\\)"),
     ],
 )
 def test_wrong_numbers_are_refused(fields: Fields, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        learning.check_whole(fields, count=(1, 9))
-        learning.check_rising(fields, "values", 1, 9)
+        checks.check_whole(fields, count=(1, 9))
+        checks.check_rising(fields, "values", 1, 9)
 
 
 @pytest.mark.parametrize("rates", [(), (0.0,), (1.0,), (math.nan,), (0.1, 0.1)])
 def test_wrong_learning_rates_are_refused(rates: tuple[float, ...]) -> None:
     with pytest.raises(ValueError, match="learning rate"):
-        learning.check_rates(rates)
+        checks.check_rates(rates)

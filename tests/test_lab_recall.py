@@ -88,7 +88,7 @@ def test_test_sequences_are_not_those_of_training_or_validation(monkeypatch) -> 
     monkeypatch.setattr(recall, "train", lambda model, draw, *rest: seen.append(draw().inputs[0]))
     settings = replace(SMALL, batch_size=32, num_validation=32)
     model, _ = recall.run(settings, "rnn", (9,), 0.01, 1)
-    for stream in (recall._TEST, recall._VALIDATION):
+    for stream in (learning.TEST, learning.VALIDATION):
         recall.held_out(settings, model, 9, 1, stream)
     recall.held_out(settings, model, 9, 1)
     train, test, validation, again = (rows.tolist() for rows in seen)
@@ -173,8 +173,8 @@ def test_the_same_settings_give_the_same_numbers(results: dict[str, Any]) -> Non
     ("changed", "message"),
     [
         ({"width": 6, "num_heads": 4}, "got 6 and 4; try 4"),
-        ({"distances": (5, 5)}, "distances to be rising whole numbers, got (5, 5)"),
-        ({"distances": (0, 5)}, "distances to be from 1 to 2000, got (0, 5)"),
+        ({"distances": (5, 5)}, "distances to be rising whole numbers from 1 to 2000, got (5, 5)"),
+        ({"distances": (0, 5)}, "distances to be rising whole numbers from 1 to 2000, got (0, 5)"),
         ({"num_seeds": 99}, "num_seeds to be a whole number from 1 to 20, got 99"),
         ({"steps": 0}, "steps to be a whole number from 1 to"),
         ({"rates": (2.0,)}, "learning rates above 0 and below 1, got (2.0,)"),

@@ -39,3 +39,10 @@ def document(
         "settings": dict(settings),
         **results,
     }
+
+
+def two_digits(number: float) -> str:
+    """Two digits that count, without an exponent; whole numbers from 10 on: 0.0042, 9.3, 37, 1204."""
+    if number >= 9.95:
+        return f"{number:.0f}"
+    return f"{float(f'{number:.1e}'):g}" if number >= 1e-4 else f"{number:.1g}"

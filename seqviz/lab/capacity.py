@@ -28,14 +28,14 @@ from torch import Tensor, nn
 
 from seqviz.architectures.attention import AdditiveAttention
 from seqviz.architectures.recurrent import initialize_recurrence, recurrence
+from seqviz.lab.checks import check_language, check_rates, check_rising, check_whole
 from seqviz.lab.learning import (
     MAX_SEEDS,
+    TEST,
+    TRAIN,
+    VALIDATION,
     Batch,
     Embedding,
-    check_language,
-    check_rates,
-    check_rising,
-    check_whole,
     generator,
     num_parameters,
     one_thread,
@@ -55,8 +55,6 @@ SEARCH_SEED = 0
 
 EMBEDDING_WIDTH = 32
 """Of embeddings, output layer and attention, whatever the state's width, so that only the state varies."""
-
-_TRAIN, _TEST, _VALIDATION = range(3)
 
 
 @dataclass(frozen=True)
@@ -195,13 +193,13 @@ def draw(settings: Settings, size: int, length: int, random: torch.Generator) ->
 
 
 def copied(
-    settings: Settings, model: Copier, length: int, seed: int, stream: int = _TEST
+    settings: Settings, model: Copier, length: int, seed: int, stream: int = TEST
 ) -> np.ndarray:
     """Share of right symbols by position when the model writes freely, (S,).
 
     Sequences are fresh; of very short ones there are few, which training has drawn as well.
     """
-    size = settings.num_test if stream == _TEST else settings.num_validation
+    size = settings.num_test if stream == TEST else settings.num_validation
     source = draw(settings, size, length, generator(seed, stream, length)).targets
     model.eval()
     return (model.copy(source) == source).double().mean(dim=0).numpy()
@@ -210,7 +208,7 @@ def copied(
 def run(settings: Settings, context: str, width: int, rate: float, seed: int) -> Copier:
     """Train one model; every batch is of one length, drawn at random. Both contexts get the same batches."""
     model = build(settings, context, width, seed)
-    random = generator(seed, _TRAIN)
+    random = generator(seed, TRAIN)
 
     def next_batch() -> Batch:
         length = int(torch.randint(1, settings.max_length + 1, (1,), generator=random))
@@ -287,7 +285,7 @@ def _measure(
     def score(rate: float) -> float:
         model = run(settings, context, width, rate, SEARCH_SEED)
         found = [
-            copied(settings, model, length, SEARCH_SEED, _VALIDATION).mean()
+            copied(settings, model, length, SEARCH_SEED, VALIDATION).mean()
             for length in settings.lengths
         ]
         return float(f"{np.mean(found):.9g}")

@@ -14,6 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from seqviz.lab import two_digits
+from seqviz.words import words
+
 Reports = Mapping[str, Mapping[str, Any]]
 """Content of ``models/report/NAME.json`` by name; those that are not there are left out."""
 
@@ -54,7 +57,6 @@ class Claim:
         literature: what papers say, with their names, by language.
         needs: reports without which nothing can be said.
         measure: reports → what they say of the claim. The reports it needs are there.
-        without: verdict where they are not: what the literature alone decides.
     """
 
     id: str
@@ -62,7 +64,6 @@ class Claim:
     literature: Says
     needs: tuple[str, ...]
     measure: Callable[[Reports], Judged] = field(repr=False)
-    without: str = "not-measured"
 
     def judge(self, reports: Reports) -> Judged:
         """The verdict and the numbers that it rests on.
@@ -74,11 +75,11 @@ class Claim:
             ValueError: a report is damaged.
         """
         if any(name not in reports for name in self.needs):
-            return Judged(self.without, NOT_MEASURED)
+            return Judged("not-measured", NOT_MEASURED)
         try:
             found = self.measure(reports)
         except (KeyError, TypeError):
-            return Judged(self.without, NOT_MEASURED)
+            return Judged("not-measured", NOT_MEASURED)
         assert found.verdict in VERDICTS, found.verdict
         commands = dict.fromkeys(str(reports[name]["command"]) for name in self.needs)
         return Judged(found.verdict, found.says, tuple(commands))
@@ -88,41 +89,44 @@ class Claim:
 # What the reports say
 
 
-def _number(value: float, digits: int = 2) -> str:
-    return f"{value:.{digits}f}"
-
-
 def _percent(share: float) -> str:
-    """Two digits that count."""
-    value = 100 * share
-    return f"{value:.0f}" if value >= 9.95 else f"{value:.2g}"
+    return two_digits(100 * share)
+
+
+def _kept(name: str, model: Mapping[str, Any]) -> dict[str, str]:
+    """What a model keeps of its BLEU, and the ends of the interval, in percent; keys begin with `name`."""
+    found = model["bleu_ratio"]
+    return {f"{name}_{key}": _percent(found[key]) for key in ("value", "low", "high")}
+
+
+def _lengths(effect: Mapping[str, Any]) -> dict[str, str]:
+    """The two lengths that a measured effect is between, in words."""
+    return {key: f"{effect[key]['low']}–{effect[key]['high']}" for key in ("short", "long")}
 
 
 def _by_length(reports: Reports) -> Judged:
     """e. BLEU between 30 and 60 words, one fixed vector."""
     effects = reports["length"]["effects"]
     same, natural = (effects[curve]["models"] for curve in ("same-content", "natural"))
-    values = {}
-    for name in ("rnn", "lstm"):
-        kept = same[name]["bleu_ratio"]
-        values |= {
-            f"{name}_kept": _percent(kept["value"]),
-            f"{name}_low": _percent(kept["low"]),
-            f"{name}_high": _percent(kept["high"]),
-        }
-    natural_kept = natural["lstm"]["bleu_ratio"]
-    values |= {key: _percent(natural_kept[key]) for key in ("value", "low", "high")}
+    values = {
+        **_lengths(effects["same-content"]),
+        **_kept("lstm", same["lstm"]),
+        **_kept("rnn", same["rnn"]),
+        **_kept("natural", natural["lstm"]),
+    }
     # A fall: the whole interval lies below 1. Whose finding it was is settled by the literature.
-    fell = [same["lstm"]["bleu_ratio"]["high"] < 1, natural_kept["high"] < 1]
+    fell = [models["lstm"]["bleu_ratio"]["high"] < 1 for models in (same, natural)]
     return Judged(
         "holds-partly" if any(fell) else "does-not-hold",
         {
-            "en": "From 26–35 to 51–70 words held at once, the same text: lstm keeps {lstm_kept} % of its BLEU "
-            "({lstm_low} to {lstm_high}), rnn {rnn_kept} % ({rnn_low} to {rnn_high}). Sentences that are that long "
-            "by themselves: lstm keeps {value} % ({low} to {high}).".format(**values),
-            "zh": "同一段文字，一次读入的词从 26–35 个增加到 51–70 个：lstm 保住 {lstm_kept}% 的 BLEU（{lstm_low} 到 "
-            "{lstm_high}），rnn 保住 {rnn_kept}%（{rnn_low} 到 {rnn_high}）。本来就这么长的句子：lstm 保住 {value}%（{low} 到 "
-            "{high}）。".format(**values),
+            "en": "From {short} to {long} words held at once, the same text: lstm keeps {lstm_value} % of its BLEU "
+            "({lstm_low} to {lstm_high}), rnn {rnn_value} % ({rnn_low} to {rnn_high}). Sentences that are that long "
+            "by themselves: lstm keeps {natural_value} % ({natural_low} to {natural_high}).".format(
+                **values
+            ),
+            "zh": "同一段文字，一次读入的词从 {short} 个增加到 {long} 个：lstm 保住 {lstm_value}% 的 BLEU（{lstm_low} 到 "
+            "{lstm_high}），rnn 保住 {rnn_value}%（{rnn_low} 到 {rnn_high}）。本来就这么长的句子：lstm 保住 {natural_value}%（"
+            "{natural_low} 到 {natural_high}）。".format(**values),
         },
     )
 
@@ -133,26 +137,31 @@ NO_DECAY = 0.9
 
 def _no_decay(reports: Reports) -> Judged:
     """f. BLEU between 30 and 60 words, with attention and without."""
-    effects = reports["length"]["effects"]["same-content"]["models"]
-    values = {}
-    for name, short in (("lstm-attention", "a"), ("lstm", "b"), ("transformer", "t")):
-        kept = effects[name]["bleu_ratio"]
-        values |= {f"{short}_{key}": _percent(kept[key]) for key in ("value", "low", "high")}
-    kept = effects["lstm-attention"]["bleu_ratio"]
-    if kept["low"] <= 1 <= kept["high"] or kept["low"] > 1:
+    effect = reports["length"]["effects"]["same-content"]
+    models = effect["models"]
+    values = {
+        **_lengths(effect),
+        **_kept("with", models["lstm-attention"]),
+        **_kept("without", models["lstm"]),
+        **_kept("transformer", models["transformer"]),
+    }
+    kept = models["lstm-attention"]["bleu_ratio"]
+    if kept["high"] >= 1:
         verdict = "holds"
     else:
-        better = kept["low"] > effects["lstm"]["bleu_ratio"]["high"]
+        better = kept["low"] > models["lstm"]["bleu_ratio"]["high"]
         verdict = "holds-partly" if better and kept["value"] >= NO_DECAY else "does-not-hold"
     return Judged(
         verdict,
         {
-            "en": "The same text at 51–70 instead of 26–35 words: lstm-attention keeps {a_value} % of its BLEU ({a_low} to "
-            "{a_high}), the Transformer {t_value} % ({t_low} to {t_high}), lstm, which differs in attention alone, "
-            "{b_value} % ({b_low} to {b_high}).".format(**values),
-            "zh": "同一段文字，一次读入 51–70 个词而不是 26–35 个：lstm-attention 保住 {a_value}% 的 BLEU（{a_low} 到 {a_high}），"
-            "Transformer 保住 {t_value}%（{t_low} 到 {t_high}），只差注意力的 lstm 保住 {b_value}%（{b_low} 到 "
-            "{b_high}）。".format(**values),
+            "en": "The same text at {long} instead of {short} words: lstm-attention keeps {with_value} % of its BLEU ({with_low} to "
+            "{with_high}), the Transformer {transformer_value} % ({transformer_low} to {transformer_high}), lstm, which differs "
+            "in attention alone, {without_value} % ({without_low} to {without_high}).".format(
+                **values
+            ),
+            "zh": "同一段文字，一次读入 {long} 个词而不是 {short} 个：lstm-attention 保住 {with_value}% 的 BLEU（{with_low} 到 {with_high}），"
+            "Transformer 保住 {transformer_value}%（{transformer_low} 到 {transformer_high}），只差注意力的 lstm 保住 "
+            "{without_value}%（{without_low} 到 {without_high}）。".format(**values),
         },
     )
 
@@ -312,10 +321,10 @@ def _square(reports: Reports) -> Judged:
         "high": f"{high:,}",
         "narrow": narrow,
         "wide": wide,
-        "narrow_time": _number(ratios[narrow], 1),
-        "wide_time": _number(ratios[wide], 1),
-        "lstm": _number(lstm, 1),
-        "scores": _number(scores, 1),
+        "narrow_time": f"{ratios[narrow]:.1f}",
+        "wide_time": f"{ratios[wide]:.1f}",
+        "lstm": f"{lstm:.1f}",
+        "scores": f"{scores:.1f}",
         "steps": f"{steps:,}",
         "one": one,
     }
@@ -347,7 +356,7 @@ def _faster(reports: Reports) -> Judged:
     faster, english, chinese = [], [], []
     for name in ("lstm", "lstm-attention"):
         paid = levels[name]["models"]["transformer"]
-        loss = _number(levels[name]["loss"])
+        loss = f"{levels[name]['loss']:.2f}"
         if paid is None:
             faster.append(0.0)
             english.append(f"it did not come down to the final loss of {name} ({loss})")
@@ -358,7 +367,7 @@ def _faster(reports: Reports) -> Judged:
             return Judged("not-measured", NOT_MEASURED)
         faster.append(1 / times["seconds"])
         more, more_zh = ("at least ", "至少") if paid["at_most"] else ("", "")
-        values = _number(faster[-1], 1), _number(1 / times["operations"], 1)
+        values = f"{faster[-1]:.1f}", f"{1 / times['operations']:.1f}"
         english.append(
             f"{more}{values[0]} times as fast, with {more}{values[1]} times fewer operations, down to the final loss of "
             f"{name} ({loss})"
@@ -542,12 +551,6 @@ CLAIMS: tuple[Claim, ...] = (
 
 def markdown(reports: Reports) -> str:
     """The claims as a table for the README."""
-    verdicts = {
-        "holds": "holds",
-        "holds-partly": "holds partly",
-        "does-not-hold": "does not hold",
-        "not-measured": "not measured here",
-    }
     rows = [
         "What the article that this project was made after says, what the literature says, and what was measured "
         "here (`seqviz/lab/claims.py`):",
@@ -560,6 +563,6 @@ def markdown(reports: Reports) -> str:
         commands = "".join(f" `{command}`" for command in found.commands)
         rows.append(
             f"| {claim.article['en']} | {claim.literature['en']} | {found.says['en']}{commands} | "
-            f"{verdicts[found.verdict]} |"
+            f"{words(f'lab_verdict_{found.verdict}', 'en')} |"
         )
     return "\n".join(rows)

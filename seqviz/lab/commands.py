@@ -42,19 +42,40 @@ def _publish(report: dict[str, Any], out: Path | None, draw: Any) -> None:
     typer.echo(report["says"]["en"])
 
 
-def _command(name: str, changed: dict[str, Any]) -> str:
-    """The command that gives the same numbers again."""
-    options: list[str] = []
-    for option, value in changed.items():
-        for one in value if isinstance(value, tuple) else (value,):
-            options.append(f"--{option.removeprefix('num_').replace('_', '-')} {one}")
-    return " ".join([f"seqviz lab {name}", *options])
-
-
 def _check_out(out: Path | None) -> None:
     """Say that a report cannot be written where it is wanted before the work is done."""
     if out is not None and (out.is_dir() or out.suffix != ".json"):
         raise UsageError(f"expected a file for --out that ends in .json, got {out}")
+
+
+def _run(name: str, out: Path | None, options: dict[str, Any], **fields: str) -> None:
+    """Run an experiment and publish its report.
+
+    Args:
+        name: of the command.
+        options: by the option's name; None or an empty list for the settings' default.
+        fields: the settings' name of an option, where it is another than the option's.
+    """
+    from importlib import import_module
+
+    from seqviz import plotting
+
+    _check_out(out)
+    key = name.replace("-", "_")
+    experiment = import_module(f"seqviz.lab.{key}")
+    given = {option: value for option, value in options.items() if value not in (None, [])}
+    settings = experiment.Settings(
+        **{
+            fields.get(option, option): tuple(value) if isinstance(value, list) else value
+            for option, value in given.items()
+        }
+    )
+    command = [f"seqviz lab {name}"]
+    for option, value in given.items():
+        for one in value if isinstance(value, list) else [value]:
+            command.append(f"--{option.replace('_', '-')} {one}")
+    report = experiment.report(settings, lambda line: typer.echo(line, err=True), " ".join(command))
+    _publish(report, out, plotting.lab.FIGURES[key])
 
 
 def refresh(models: Path, trainings: dict[str, Any]) -> None:
@@ -105,21 +126,8 @@ def lab_gradient(
 
     Example: seqviz lab gradient --out models/report/gradient.json
     """
-    _check_out(out)
-    from seqviz import plotting
-    from seqviz.lab import gradient
-
-    given = {
-        "num_seeds": seeds,
-        "length": length,
-        "width": width,
-        "models": tuple(model) if model else None,
-    }
-    changed = {name: value for name, value in given.items() if value is not None}
-    settings = gradient.Settings(**changed)
-    command = _command("gradient", {n.replace("models", "model"): v for n, v in changed.items()})
-    report = gradient.report(settings, lambda line: typer.echo(line, err=True), command)
-    _publish(report, out, plotting.lab.gradient)
+    options = {"seeds": seeds, "length": length, "width": width, "model": model}
+    _run("gradient", out, options, seeds="num_seeds", model="models")
 
 
 @lab.command("cost")
@@ -148,25 +156,17 @@ def lab_cost(
 
     Example: seqviz lab cost --out models/report/cost.json
     """
-    _check_out(out)
-    from seqviz import plotting
-    from seqviz.lab import cost
-
-    given = {
-        "widths": tuple(width) if width else None,
-        "lengths": tuple(length) if length else None,
-        "positions": tuple(position) if position else None,
+    options = {
+        "width": width,
+        "length": length,
+        "position": position,
         "tokens": tokens,
         "repeats": repeats,
-        "num_threads": threads,
+        "threads": threads,
         "device": device,
     }
-    changed = {name: value for name, value in given.items() if value is not None}
-    settings = cost.Settings(**changed)
-    singular = {"widths": "width", "lengths": "length", "positions": "position"}
-    command = _command("cost", {singular.get(name, name): v for name, v in changed.items()})
-    report = cost.report(settings, lambda line: typer.echo(line, err=True), command)
-    _publish(report, out, plotting.lab.cost)
+    plural = {"width": "widths", "length": "lengths", "position": "positions"}
+    _run("cost", out, options, threads="num_threads", **plural)
 
 
 @lab.command("training-cost")
@@ -192,21 +192,12 @@ def lab_training_cost(
 
     Example: seqviz lab training-cost --out models/report/training_cost.json
     """
-    _check_out(out)
-    from seqviz import plotting
-    from seqviz.lab import training_cost
-
-    given = {
-        "model": tuple(model) if model else None,
+    options = {
+        "model": model,
         "models": str(models) if models else None,
         "benchmark": str(benchmark) if benchmark else None,
     }
-    changed = {name: value for name, value in given.items() if value is not None}
-    names = {"model": "models", "models": "folder", "benchmark": "benchmark"}
-    settings = training_cost.Settings(**{names[name]: v for name, v in changed.items()})
-    command = _command("training-cost", changed)
-    report = training_cost.report(settings, lambda line: typer.echo(line, err=True), command)
-    _publish(report, out, plotting.lab.training_cost)
+    _run("training-cost", out, options, model="models", models="folder")
 
 
 Seeds = Annotated[int | None, typer.Option(min=1, help="Runs of each model, each from its seed.")]
@@ -215,25 +206,6 @@ Rates = Annotated[
     list[float] | None,
     typer.Option(help="Learning rate to choose from; several times."),
 ]
-
-
-def _learning(
-    name: str, experiment: Any, given: dict[str, Any], draw: Any, out: Path | None
-) -> None:
-    """Run an experiment that trains small models; `given` are its settings, None for the default."""
-    changed = {
-        field: tuple(value) if isinstance(value, list) else value
-        for field, value in given.items()
-        if value is not None and value != []
-    }
-    settings = experiment.Settings(**changed)
-    options = {
-        field.removesuffix("s") if isinstance(value, tuple) else field: value
-        for field, value in changed.items()
-    }
-    command = _command(name, options)
-    report = experiment.report(settings, lambda line: typer.echo(line, err=True), command)
-    _publish(report, out, draw)
 
 
 @lab.command("recall")
@@ -259,19 +231,16 @@ def lab_recall(
 
     Example: seqviz lab recall --out models/report/recall.json
     """
-    _check_out(out)
-    from seqviz import plotting
-    from seqviz.lab import recall
-
-    given = {
-        "distances": distance,
-        "search_distances": search_distance,
-        "num_seeds": seeds,
+    options = {
+        "distance": distance,
+        "search_distance": search_distance,
+        "seeds": seeds,
         "steps": steps,
         "width": width,
-        "rates": rate,
+        "rate": rate,
     }
-    _learning("recall", recall, given, plotting.lab.recall, out)
+    plural = {"distance": "distances", "search_distance": "search_distances", "rate": "rates"}
+    _run("recall", out, options, seeds="num_seeds", **plural)
 
 
 @lab.command("capacity")
@@ -293,18 +262,14 @@ def lab_capacity(
 
     Example: seqviz lab capacity --out models/report/capacity.json
     """
-    _check_out(out)
-    from seqviz import plotting
-    from seqviz.lab import capacity
-
-    given = {
-        "widths": width,
+    options = {
+        "width": width,
         "max_length": max_length,
-        "num_seeds": seeds,
+        "seeds": seeds,
         "steps": steps,
-        "rates": rate,
+        "rate": rate,
     }
-    _learning("capacity", capacity, given, plotting.lab.capacity, out)
+    _run("capacity", out, options, width="widths", seeds="num_seeds", rate="rates")
 
 
 @lab.command("extrapolation")
@@ -327,16 +292,12 @@ def lab_extrapolation(
 
     Example: seqviz lab extrapolation --out models/report/extrapolation.json
     """
-    _check_out(out)
-    from seqviz import plotting
-    from seqviz.lab import extrapolation
-
-    given = {
-        "lengths": length,
+    options = {
+        "length": length,
         "trained_length": trained_length,
-        "num_seeds": seeds,
+        "seeds": seeds,
         "steps": steps,
         "width": width,
-        "rates": rate,
+        "rate": rate,
     }
-    _learning("extrapolation", extrapolation, given, plotting.lab.extrapolation, out)
+    _run("extrapolation", out, options, length="lengths", seeds="num_seeds", rate="rates")

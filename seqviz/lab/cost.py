@@ -38,6 +38,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.profiler import ProfilerActivity, profile
 
+from seqviz.lab import two_digits
+from seqviz.lab.checks import check_language, check_rising, check_whole
 from seqviz.version import hardware
 
 RECURRENT_LAYERS = ("rnn", "lstm")
@@ -85,35 +87,19 @@ class Settings:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        for name, low, high in (
-            ("tokens", 1, 1 << 20),
-            ("num_heads", 1, 64),
-            ("repeats", 1, 1000),
-            ("matmul_size", 16, 1 << 14),
-            ("num_threads", 1, 1024),
-            ("seed", 0, 1 << 31),
-        ):
-            value = getattr(self, name)
-            if name == "num_threads" and value is None:
-                continue
-            if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-                raise ValueError(
-                    f"expected {name} to be a whole number from {low} to {high}, got {value!r}"
-                )
-        for name, low, high in (
-            ("widths", 2, 4096),
-            ("lengths", 2, 1 << 16),
-            ("positions", 1, 1 << 20),
-        ):
-            values = getattr(self, name)
-            if (
-                not values
-                or list(values) != sorted(set(values))
-                or not low <= values[0] <= values[-1] <= high
-            ):
-                raise ValueError(
-                    f"expected {name} to be rising whole numbers from {low} to {high}, got {values!r}"
-                )
+        check_whole(
+            self,
+            tokens=(1, 1 << 20),
+            num_heads=(1, 64),
+            repeats=(1, 1000),
+            matmul_size=(16, 1 << 14),
+            seed=(0, 1 << 31),
+        )
+        if self.num_threads is not None:
+            check_whole(self, num_threads=(1, 1024))
+        check_rising(self, "widths", 2, 4096)
+        check_rising(self, "lengths", 2, 1 << 16)
+        check_rising(self, "positions", 1, 1 << 20)
         for width in self.widths:
             if width % self.num_heads:
                 raise ValueError(
@@ -837,15 +823,12 @@ def sentence(results: Mapping[str, Any], language: str = "en") -> str:
     Raises:
         ValueError: an unknown language.
     """
-    if language not in _SENTENCES:
-        raise ValueError(
-            f"expected language to be one of {', '.join(_SENTENCES)}, got {language!r}"
-        )
+    check_language(language, _SENTENCES)
     words = _SENTENCES[language]
     lengths, width = results["lengths"], str(results["width_shown"])
     layers, crossed = results["layers"][width], results["crossing"][width]
     share = {
-        layer: _digits(100 * found["forward_backward"]["share_of_matmul_rate"][-1])
+        layer: two_digits(100 * found["forward_backward"]["share_of_matmul_rate"][-1])
         for layer, found in layers.items()
     }
     fused = crossed["forward_backward"]["attention-fused"]
@@ -853,7 +836,7 @@ def sentence(results: Mapping[str, Any], language: str = "en") -> str:
     if faster == lengths or not faster:
         measured = words["all" if faster else "none"].format(first=lengths[0], last=lengths[-1])
     elif faster == lengths[: len(faster)]:
-        measured = words["below"].format(at=_digits(fused["seconds"]))
+        measured = words["below"].format(at=two_digits(fused["seconds"]))
     else:
         measured = words["some"].format(list=words["joint"].join(map(str, faster)))
     said = [
@@ -878,11 +861,11 @@ def sentence(results: Mapping[str, Any], language: str = "en") -> str:
             words["doubling"].format(
                 low=doubled["from"],
                 high=doubled["to"],
-                lstm=_digits(doubled["lstm"]["seconds"]),
-                naive=_digits(doubled["attention-naive"]["seconds"]),
-                fused=_digits(doubled["attention-fused"]["seconds"]),
-                scores=_digits(scores),
-                own=_digits(scores * doubled["to"] / doubled["from"]),
+                lstm=two_digits(doubled["lstm"]["seconds"]),
+                naive=two_digits(doubled["attention-naive"]["seconds"]),
+                fused=two_digits(doubled["attention-fused"]["seconds"]),
+                scores=two_digits(scores),
+                own=two_digits(scores * doubled["to"] / doubled["from"]),
             )
         )
     steps = results["decoding"]["layers"][width]
@@ -900,22 +883,17 @@ def sentence(results: Mapping[str, Any], language: str = "en") -> str:
     return (" " if language == "en" else "").join(said)
 
 
-def _digits(number: float) -> str:
-    """Two digits that count, without an exponent; whole numbers from 10 on."""
-    if number >= 10:
-        return f"{number:.0f}"
-    return f"{float(f'{number:.1e}'):g}" if number >= 1e-4 else f"{number:.1g}"
-
-
 def _time(seconds: float) -> str:
     if seconds >= 1:
-        return f"{_digits(seconds)} s"
-    return f"{_digits(1e3 * seconds)} ms" if seconds >= 1e-3 else f"{_digits(1e6 * seconds)} µs"
+        return f"{two_digits(seconds)} s"
+    return (
+        f"{two_digits(1e3 * seconds)} ms" if seconds >= 1e-3 else f"{two_digits(1e6 * seconds)} µs"
+    )
 
 
 def _size(number: float) -> str:
     for unit in ("bytes", "KiB", "MiB"):
         if number < 1024:
-            return f"{_digits(number)} {unit}"
+            return f"{two_digits(number)} {unit}"
         number /= 1024
-    return f"{_digits(number)} GiB"
+    return f"{two_digits(number)} GiB"

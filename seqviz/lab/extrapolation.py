@@ -19,25 +19,24 @@ Shapes: `B` batch, `S` sequence length, `N` pairs of a key and a value.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
 
+from seqviz.lab.checks import check_heads, check_language, check_rates, check_rising, check_whole
 from seqviz.lab.learning import (
     IGNORED,
     MAX_SEEDS,
+    TEST,
+    TRAIN,
+    VALIDATION,
     AttentionReader,
     Batch,
     RecurrentReader,
     accuracy,
     build_reader,
-    check_language,
-    check_rates,
-    check_rising,
-    check_whole,
     generator,
     num_parameters,
     one_thread,
@@ -60,8 +59,6 @@ WRITES = 0.2
 """Share of positions at which "last-write" writes; at the first it always does."""
 NUM_KEYS = 128
 """Of "lookup". No key comes twice in a sequence, so this is also its longest."""
-
-_TRAIN, _TEST, _VALIDATION = range(3)
 
 
 @dataclass(frozen=True)
@@ -113,12 +110,7 @@ class Settings:
                 f"expected trained_length to be one of the tested lengths, got {self.trained_length} "
                 f"and {self.lengths!r}; add it to lengths"
             )
-        if self.width % 2 or self.width % self.num_heads:
-            step = math.lcm(2, self.num_heads)
-            raise ValueError(
-                f"expected an even width divisible by num_heads, got {self.width} and "
-                f"{self.num_heads}; try {max(step, self.width // step * step)}"
-            )
+        check_heads(self)
         check_rates(self.rates)
 
 
@@ -193,13 +185,13 @@ def held_out(
     model: torch.nn.Module,
     length: int,
     seed: int,
-    stream: int = _TEST,
+    stream: int = TEST,
 ) -> float:
     """Accuracy of the answer behind the last symbol, on fresh sequences of one length, 0–1.
 
     Of very short sequences there are few, which training has drawn as well.
     """
-    size = settings.num_test if stream == _TEST else settings.num_validation
+    size = settings.num_test if stream == TEST else settings.num_validation
     batch = draw(task, size, length, generator(seed, stream, length))
     targets = torch.full_like(batch.targets, IGNORED)
     targets[:, -1] = batch.targets[:, -1]
@@ -211,7 +203,7 @@ def run(
 ) -> RecurrentReader | AttentionReader:
     """Train one model on lengths up to `trained_length`; every kind gets the same batches."""
     model = build(settings, task, kind, seed)
-    random = generator(seed, _TRAIN)
+    random = generator(seed, TRAIN)
 
     def next_batch() -> Batch:
         length = int(torch.randint(1, settings.trained_length + 1, (1,), generator=random))
@@ -280,7 +272,7 @@ def _measure(
 
     def score(rate: float) -> float:
         model = run(settings, task, kind, rate, SEARCH_SEED)
-        found = [held_out(settings, task, model, n, SEARCH_SEED, _VALIDATION) for n in known]
+        found = [held_out(settings, task, model, n, SEARCH_SEED, VALIDATION) for n in known]
         return float(f"{sum(found) / len(found):.9g}")
 
     chosen = search(settings.rates, score, lambda line: say(f"{task}, {kind}: {line}"))

@@ -40,6 +40,7 @@ from seqviz.architectures.recurrent import (
 )
 from seqviz.architectures.transformer import build_transformer, transformer_config
 from seqviz.corpus import MAX_SOURCE_PIECES, MAX_SOURCE_WORDS, file_digest
+from seqviz.lab.checks import check_heads, check_language, check_whole
 from seqviz.tokenizer import segment
 from seqviz.translation import Translator, load
 
@@ -88,24 +89,15 @@ class Settings:
     min_words: int = 50
 
     def __post_init__(self) -> None:
-        for name, low, high in (
-            ("width", 2, 512),
-            ("length", 2, 512),
-            ("num_seeds", 1, 1000),
-            ("num_heads", 1, 64),
-            ("min_words", 1, MAX_SOURCE_WORDS),
-        ):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-                raise ValueError(
-                    f"expected {name} to be a whole number from {low} to {high}, got {value!r}"
-                )
-        if self.width % 2 or self.width % self.num_heads:
-            step = math.lcm(2, self.num_heads)
-            raise ValueError(
-                f"expected an even width divisible by num_heads, got {self.width} and "
-                f"{self.num_heads}; try {max(step, self.width // step * step)}"
-            )
+        check_whole(
+            self,
+            width=(2, 512),
+            length=(2, 512),
+            num_seeds=(1, 1000),
+            num_heads=(1, 64),
+            min_words=(1, MAX_SOURCE_WORDS),
+        )
+        check_heads(self)
         if not self.forget_biases or not all(math.isfinite(b) for b in self.forget_biases):
             raise ValueError(
                 f"expected at least one finite forget bias, got {self.forget_biases!r}; try 0, 1, 3"
@@ -823,10 +815,7 @@ def sentence(results: Mapping[str, Any], language: str = "en") -> str:
     Raises:
         ValueError: an unknown language.
     """
-    if language not in _SENTENCES:
-        raise ValueError(
-            f"expected language to be one of {', '.join(_SENTENCES)}, got {language!r}"
-        )
+    check_language(language, _SENTENCES)
     words = _SENTENCES[language]
     curves = results["at_start"]["project"]
     parts = []

@@ -15,7 +15,7 @@ Shapes: `B` batch, `S` sequence length, `R` positions read, `D` width, `H` width
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -39,41 +39,8 @@ WARM_UP = 0.05
 IGNORED = -100
 """Target at a position whose answer is not asked for."""
 
-
-# ---------------------------------------------------------------------------------------------
-# Settings
-
-
-def check_whole(settings: Any, **ranges: tuple[int, int]) -> None:
-    """Raise a ValueError if a field is no whole number, or out of its range."""
-    for name, (low, high) in ranges.items():
-        value = getattr(settings, name)
-        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-            raise ValueError(
-                f"expected {name} to be a whole number from {low} to {high}, got {value!r}"
-            )
-
-
-def check_rising(settings: Any, name: str, low: int, high: int) -> None:
-    """Raise a ValueError if a field is not a tuple of rising whole numbers within a range."""
-    values = getattr(settings, name)
-    whole = all(isinstance(v, int) and not isinstance(v, bool) for v in values)
-    if not values or not whole or list(values) != sorted(set(values)):
-        raise ValueError(
-            f"expected {name} to be rising whole numbers, got {values!r}; try {low}, {low + 1}"
-        )
-    if values[0] < low or values[-1] > high:
-        raise ValueError(f"expected {name} to be from {low} to {high}, got {values!r}")
-
-
-def check_rates(rates: Sequence[float]) -> None:
-    """Raise a ValueError if there is no learning rate, or one that is none."""
-    if not rates or not all(math.isfinite(rate) and 0 < rate < 1 for rate in rates):
-        raise ValueError(
-            f"expected learning rates above 0 and below 1, got {rates!r}; try 0.001, 0.003"
-        )
-    if len(set(rates)) < len(rates):
-        raise ValueError(f"expected every learning rate once, got {rates!r}")
+TRAIN, TEST, VALIDATION = range(3)
+"""Streams of random numbers, so that no test sequence depends on what was trained on."""
 
 
 # ---------------------------------------------------------------------------------------------
@@ -429,12 +396,6 @@ def over_seeds(rows: Sequence[Sequence[float]]) -> dict[str, Any]:
 def plain(numbers: Any) -> list[float]:
     """Numbers for a report: no noise of the last bits."""
     return [float(f"{number:.9g}") for number in numbers]
-
-
-def check_language(language: str, sentences: Mapping[str, Any]) -> None:
-    """Raise a ValueError if there are no sentences in a language."""
-    if language not in sentences:
-        raise ValueError(f"expected language to be one of {', '.join(sentences)}, got {language!r}")
 
 
 def percent(share: float, language: str = "en") -> str:

@@ -28,18 +28,18 @@ from typing import Any
 
 import torch
 
+from seqviz.lab.checks import check_heads, check_language, check_rates, check_rising, check_whole
 from seqviz.lab.learning import (
     KINDS,
     MAX_SEEDS,
+    TEST,
+    TRAIN,
+    VALIDATION,
     AttentionReader,
     Batch,
     RecurrentReader,
     accuracy,
     build_reader,
-    check_language,
-    check_rates,
-    check_rising,
-    check_whole,
     generator,
     num_parameters,
     one_thread,
@@ -54,9 +54,6 @@ from seqviz.lab.learning import (
 TRAININGS = ("mixed", "alone")
 SEARCH_SEEDS = (1001, 1002)
 """Of the search for a learning rate, more than one because runs differ much; the measured seeds are 1, 2, …"""
-
-_TRAIN, _TEST, _VALIDATION = range(3)
-"""Streams of random numbers, so that no test sequence depends on what was trained on."""
 
 
 @dataclass(frozen=True)
@@ -107,12 +104,7 @@ class Settings:
             num_validation=(1, 100_000),
             num_test=(1, 100_000),
         )
-        if self.width % 2 or self.width % self.num_heads:
-            step = math.lcm(2, self.num_heads)
-            raise ValueError(
-                f"expected an even width divisible by num_heads, got {self.width} and "
-                f"{self.num_heads}; try {max(step, self.width // step * step)}"
-            )
+        check_heads(self)
         check_rates(self.rates)
         unknown = [kind for kind in self.kinds if kind not in KINDS]
         if unknown or not self.kinds or len(set(self.kinds)) < len(self.kinds):
@@ -155,10 +147,10 @@ def build(settings: Settings, kind: str, seed: int) -> RecurrentReader | Attenti
 
 
 def held_out(
-    settings: Settings, model: torch.nn.Module, distance: int, seed: int, stream: int = _TEST
+    settings: Settings, model: torch.nn.Module, distance: int, seed: int, stream: int = TEST
 ) -> float:
     """Accuracy on sequences that this seed's training never drew, 0–1."""
-    size = settings.num_test if stream == _TEST else settings.num_validation
+    size = settings.num_test if stream == TEST else settings.num_validation
     return accuracy(model, draw(settings, size, distance, generator(seed, stream, distance)))
 
 
@@ -176,7 +168,7 @@ def run(
         step of lists by distance.
     """
     model = build(settings, kind, seed)
-    random = generator(seed, _TRAIN, *distances)
+    random = generator(seed, TRAIN, *distances)
     on_the_way: dict[str, Any] = {"steps": [], "accuracy": []}
 
     def next_batch() -> Batch:
@@ -185,7 +177,7 @@ def run(
 
     def watch(step: int) -> None:
         on_the_way["steps"].append(step)
-        found = [held_out(settings, model, d, seed, _VALIDATION) for d in distances]
+        found = [held_out(settings, model, d, seed, VALIDATION) for d in distances]
         on_the_way["accuracy"].append(plain(found))
 
     train(model, next_batch, settings.steps, rate, watch, max(1, settings.steps // 8))
@@ -293,7 +285,7 @@ def _search(
         for seed in SEARCH_SEEDS:
             for group in _groups(distances, training):
                 model, _ = run(settings, kind, group, rate, seed)
-                found += [held_out(settings, model, d, seed, _VALIDATION) for d in group]
+                found += [held_out(settings, model, d, seed, VALIDATION) for d in group]
         return float(f"{sum(found) / len(found):.9g}")
 
     return search(settings.rates, score, lambda line: say(f"{training}, {kind}: {line}"))

@@ -32,6 +32,7 @@ from transformers import AutoConfig, AutoModelForSeq2SeqLM, MarianConfig, PreTra
 from seqviz.architectures import MODEL_NAMES
 from seqviz.architectures.recurrent import RecurrentConfig
 from seqviz.corpus import MAX_SOURCE_PIECES, MAX_TARGET_PIECES
+from seqviz.lab.checks import check_language, check_whole
 from seqviz.shipped import models_folder
 
 BACKWARD = 2
@@ -66,12 +67,7 @@ class Settings:
     benchmark: str | None = None
 
     def __post_init__(self) -> None:
-        for name, low, high in (("num_examples", 1, 10_000_000), ("seed", 0, 1 << 31)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-                raise ValueError(
-                    f"expected {name} to be a whole number from {low} to {high}, got {value!r}"
-                )
+        check_whole(self, num_examples=(1, 10_000_000), seed=(0, 1 << 31))
         if not self.models or len(set(self.models)) < len(self.models):
             raise ValueError(
                 f"expected at least one model, each named once, got {self.models!r}; try rnn, transformer"
@@ -512,10 +508,7 @@ def sentence(results: Mapping[str, Any], language: str = "en") -> str:
     Raises:
         ValueError: an unknown language.
     """
-    if language not in _SENTENCES:
-        raise ValueError(
-            f"expected language to be one of {', '.join(_SENTENCES)}, got {language!r}"
-        )
+    check_language(language, _SENTENCES)
     words = _SENTENCES[language]
     said = []
     for unit, scale, form in (

@@ -179,6 +179,37 @@ TEXTS: dict[str, dict[str, str]] = {
 WIDTH = 4.7
 """Inches of every figure here: on a phone of 390 pixels a letter of 9 points then has 9.5 pixels."""
 
+
+def _panels(
+    figure: LabelledFigure, places: Sequence[tuple[float, float]], left: float = 0.155
+) -> list[Axes]:
+    """Axes one under the other, for narrow screens.
+
+    Args:
+        places: bottom and height of each, in inches.
+    """
+    tall = figure.get_size_inches()[1]
+    made = [
+        figure.add_axes((left, bottom / tall, 0.975 - left, height / tall))
+        for bottom, height in places
+    ]
+    for one in made:
+        clean_axes(one)
+    return made
+
+
+def _label(
+    figure: LabelledFigure, axes: Axes, heading: str, across: str, up: str, **values: Any
+) -> None:
+    """Give axes their heading and the names of both axes, by the keys of `TEXTS`."""
+    tall = figure.get_size_inches()[1]
+    at = axes.get_position()
+    above = figure.text(0.02, at.y1 + 0.13 / tall, "", fontsize=11, color=INK, ha="left")
+    figure.say(above, heading, **values)
+    figure.say(axes.xaxis.label, across, **values).set(fontsize=10, color=INK)
+    figure.say(axes.yaxis.label, up, **values).set(fontsize=10, color=INK)
+
+
 GRADIENT_FLOOR = 1e-6
 """Smallest relative gradient that is drawn; the curves of a fading one go on below."""
 
@@ -204,14 +235,10 @@ def gradient(report: Mapping[str, Any], *, language: str = "en") -> Figure:
         )
     tall = 10.75  # inches
     figure = LabelledFigure(WIDTH, tall, language, TEXTS)
-    # One under the other, for narrow screens; below the first there is room for its legend.
-    axes = [
-        figure.add_axes((0.155, bottom / tall, 0.82, height / tall))
-        for bottom, height in ((7.75, 2.6), (4.15, 2.05), (1.2, 2.05))
-    ]
+    # Below the first there is room for its legend.
+    axes = _panels(figure, ((7.75, 2.6), (4.15, 2.05), (1.2, 2.05)))
     share = report.get("share")
     for one in axes:
-        clean_axes(one)
         one.set_yscale("log")
         one.yaxis.set_major_formatter(FuncFormatter(power_of_ten))
         if share:
@@ -252,11 +279,7 @@ def gradient(report: Mapping[str, Any], *, language: str = "en") -> Figure:
         ),
         strict=True,
     ):
-        at = one.get_position()
-        heading = figure.text(0.02, at.y1 + 0.13 / tall, "", fontsize=11, color=INK, ha="left")
-        figure.say(heading, key, **values)
-        figure.say(one.xaxis.label, across).set(fontsize=10, color=INK)
-        figure.say(one.yaxis.label, up).set(fontsize=10, color=INK)
+        _label(figure, one, key, across, up, **values)
         one.set_xlim(left=0)
         bottom, top = one.get_ylim()
         one.set_ylim(max(bottom, GRADIENT_FLOOR), top)
@@ -302,36 +325,6 @@ _COST_STYLES = {
     "attention-fused": MODEL_STYLES["transformer"],
     "attention": MODEL_STYLES["transformer"],
 }
-
-
-def _panels(
-    figure: LabelledFigure, places: Sequence[tuple[float, float]], left: float = 0.155
-) -> list[Axes]:
-    """Axes one under the other, for narrow screens.
-
-    Args:
-        places: bottom and height of each, in inches.
-    """
-    tall = figure.get_size_inches()[1]
-    made = [
-        figure.add_axes((left, bottom / tall, 0.975 - left, height / tall))
-        for bottom, height in places
-    ]
-    for one in made:
-        clean_axes(one)
-    return made
-
-
-def _label(
-    figure: LabelledFigure, axes: Axes, heading: str, across: str, up: str, **values: Any
-) -> None:
-    """Give axes their heading and the names of both axes, by the keys of `TEXTS`."""
-    tall = figure.get_size_inches()[1]
-    at = axes.get_position()
-    above = figure.text(0.02, at.y1 + 0.13 / tall, "", fontsize=11, color=INK, ha="left")
-    figure.say(above, heading, **values)
-    figure.say(axes.xaxis.label, across, **values).set(fontsize=10, color=INK)
-    figure.say(axes.yaxis.label, up, **values).set(fontsize=10, color=INK)
 
 
 def _doubling_axis(axes: Axes, values: Sequence[int]) -> None:

@@ -15,9 +15,9 @@ from seqviz.attention_map import KINDS, AttentionMap
 from seqviz.export import FORMATS, Panel, caution, export
 from seqviz.ui import cards, stepping
 from seqviz.ui.growth import paragraphs
-from seqviz.ui.service import MAX_BEAMS, MODELS, Service
+from seqviz.ui.service import MODELS, Service
 from seqviz.ui.tab import DOWNLOAD_JS, MODEL_EVENT, QUICK_EVENT, Tab
-from seqviz.ui.translate import is_chinese, too_long
+from seqviz.ui.translate import check_beams, checked_text, is_chinese, too_long
 from seqviz.words import words
 
 if TYPE_CHECKING:
@@ -647,16 +647,10 @@ def _file(service: Service, choice: Choice, language: str, format: str) -> dict[
 def _attention_for_api(
     service: Service, text: Any, model: Any, kind: Any, layer: Any, head: Any, beams: Any
 ) -> dict[str, Any]:
-    if not isinstance(text, str):
-        raise gr.Error(f"expected text, got {type(text).__name__}")
-    if problem := too_long(text, "en"):
-        raise gr.Error(problem)
+    checked_text(text)
     if model not in MODELS:
         raise gr.Error(f"expected model to be one of {', '.join(MODELS)}; got {model!r:.40}")
-    if isinstance(beams, bool) or not isinstance(beams, int) or not 1 <= beams <= MAX_BEAMS:
-        raise gr.Error(
-            f"expected beams to be a whole number from 1 to {MAX_BEAMS}, got {beams!r:.40}"
-        )
+    check_beams(beams)
     for name, number in (("layer", layer), ("head", head)):
         if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
             raise gr.Error(f"expected {name} to be a whole number or none, got {number!r:.40}")

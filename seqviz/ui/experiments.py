@@ -14,11 +14,10 @@ import gradio as gr
 
 from seqviz.inline import as_element
 from seqviz.lab import EXPERIMENTS, SCHEMA, claims
+from seqviz.ui import measured
+from seqviz.ui.measured import DAMAGED
 from seqviz.ui.service import MODELS, Service
-from seqviz.words import words
-
-_DAMAGED = (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError)
-"""What reading a report that was tampered with can end in."""
+from seqviz.words import LANGUAGES, words
 
 
 def column(service: Service, language: str) -> str:
@@ -67,13 +66,13 @@ def read(service: Service, name: str) -> dict[str, Any] | str:
         report = service.report(name)
         if report is None:
             return "lab_none"
-        if report["schema"] != SCHEMA:
+        said = [report["says"][language] for language in LANGUAGES]
+        told = [report[key] for key in ("command", "hardware", "created")]
+        if report["schema"] != SCHEMA or not all(
+            isinstance(one, str) and one for one in said + told
+        ):
             return "lab_damaged"
-        if not all(isinstance(report["says"][language], str) for language in ("en", "zh")):
-            return "lab_damaged"
-        if any(not report[key] for key in ("command", "hardware", "created")):
-            return "lab_damaged"
-    except _DAMAGED:
+    except (OSError, *DAMAGED):
         return "lab_damaged"
     return report
 
@@ -97,13 +96,9 @@ def content(service: Service, name: Any) -> dict[str, Any]:
 
 
 def is_older(service: Service, report: Mapping[str, Any]) -> bool:
-    """The report speaks of models, and of other weights than those that are shown."""
-    measured = report.get("models") or {}
-    return any(
-        name in measured and digest and measured[name].get("weights_sha256") != digest
-        for name in MODELS
-        for digest in [service.training(name).get("weights_sha256")]
-    )
+    """The report speaks of shipped models, and of other weights than those that are shown."""
+    spoken_of = report.get("models") or {}
+    return measured.is_older(service, report, [name for name in MODELS if name in spoken_of])
 
 
 def figure(folder: Path, name: str, language: str, label: str) -> str:
@@ -137,7 +132,7 @@ def table(service: Service, language: str) -> str:
         for key in ("article", "literature", "measured", "verdict")
     )
     return (
-        f'<section class="experiment claims" id="lab-claims"><h2>'
+        f'<section class="experiment claims"><h2>'
         f"{escape(words('lab_claims_title', language))}</h2>"
         f'<p class="small">{escape(words("lab_claims_about", language))}</p>'
         f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></section>"
@@ -150,7 +145,7 @@ def _report(service: Service, name: str) -> dict[str, Any] | None:
         report = service.report(name)
         if report is None or report["schema"] != SCHEMA or is_older(service, report):
             return None
-    except _DAMAGED:
+    except (OSError, *DAMAGED):
         return None
     return report
 
@@ -158,9 +153,8 @@ def _report(service: Service, name: str) -> dict[str, Any] | None:
 def _claim(claim: claims.Claim, reports: Mapping[str, Any], language: str) -> str:
     try:
         found = claim.judge(reports)
-    except _DAMAGED:
+    except (OSError, *DAMAGED):
         found = claim.judge({})
-    measured = escape(found.says[language])
     command = "".join(
         f'<code class="command">{escape(command)}</code>' for command in found.commands
     )
@@ -168,7 +162,7 @@ def _claim(claim: claims.Claim, reports: Mapping[str, Any], language: str) -> st
     cells = (
         ("article", escape(claim.article[language])),
         ("literature", escape(claim.literature[language])),
-        ("measured", f"{measured}{command}"),
+        ("measured", f"{escape(found.says[language])}{command}"),
         ("verdict", f'<b data-verdict="{found.verdict}">{verdict}</b>'),
     )
     return (

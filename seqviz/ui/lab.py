@@ -15,7 +15,7 @@ from seqviz.ui import cards, experiments, live, measured, telephone
 from seqviz.ui.growth import paragraphs
 from seqviz.ui.service import MODELS, Service
 from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, Tab
-from seqviz.ui.translate import is_chinese, is_own, too_long
+from seqviz.ui.translate import checked_text, is_chinese, is_own, too_long
 from seqviz.words import words
 
 FIRST_WORDS = 40
@@ -45,11 +45,11 @@ def tab(service: Service, language: gr.Radio, this: gr.Tab) -> Tab:
             min_width=240,
             elem_id="lab-end",
         )
-    game = gr.HTML(_game(telephone.waiting("en")), elem_id="lab-game")
+    game = gr.HTML(elem_id="lab-game")
     column = gr.HTML(elem_id="lab-experiments")
     run = live.block(language)
     claims = gr.HTML(elem_id="lab-claims")
-    opened = gr.State(False)
+    shown = gr.State("")  # the language of the figures and claims on the screen
     carried = gr.State("")
 
     def draw(source: str, chosen_end: str, chosen: str) -> Iterator[str]:
@@ -66,17 +66,26 @@ def tab(service: Service, language: gr.Radio, this: gr.Tab) -> Tab:
     }
     gr.on([button.click, text.submit, end.input], **event)
 
-    def read(chosen: str) -> tuple[str, str]:
-        return experiments.column(service, chosen), experiments.table(service, chosen)
+    def read(chosen: str, before: str) -> tuple[Any, ...]:
+        if chosen == before:
+            return gr.skip(), gr.skip(), gr.skip()
+        return chosen, experiments.column(service, chosen), experiments.table(service, chosen)
 
-    def open_tab(chosen: str) -> tuple[bool, str, str]:
-        return True, *read(chosen)
+    def follow(source: str, chosen_end: str, chosen: str, before: str) -> Iterator[tuple[Any, ...]]:
+        if before:  # else the tab was never opened
+            yield gr.skip(), *read(chosen, before)
+            for picture in draw_game(service, source, chosen_end, chosen):
+                yield picture, gr.skip(), gr.skip(), gr.skip()
+        else:
+            yield (gr.skip(),) * 4
 
-    def change_language(is_open: bool, chosen: str) -> tuple[Any, Any]:
-        return read(chosen) if is_open else (gr.skip(), gr.skip())
-
-    this.select(open_tab, language, [opened, column, claims], **QUICK_EVENT)
-    language.change(change_language, [opened, language], [column, claims], **QUICK_EVENT)
+    this.select(read, [language, shown], [shown, column, claims], **QUICK_EVENT)
+    changed = {
+        "fn": follow,
+        "inputs": [*event["inputs"], shown],
+        "outputs": [game, shown, column, claims],
+    }
+    language.change(**event | changed)
 
     def reach(text: str) -> dict[str, dict[str, Any]]:
         """Which words of an English text still reach the end states of each model's encoder.
@@ -116,13 +125,12 @@ def tab(service: Service, language: gr.Radio, this: gr.Tab) -> Tab:
     return Tab(
         components=[lead, text, button, end, *run.components],
         texts=texts,
-        show=[event],
         parts={"tab": this, "text": text, "carried": carried, "draw": event},
     )
 
 
 def connect(translate_tab: Tab, lab_tab: Tab) -> None:
-    """A visitor's own sentence comes along from the Translate tab, once."""
+    """Play the game when the tab is opened; a visitor's own sentence comes along from Translate, once."""
     source, target = translate_tab.parts["text"], lab_tab.parts
 
     def carry(typed: str, before: str) -> tuple[Any, str]:
@@ -166,14 +174,16 @@ def draw_game(service: Service, source: str | None, end: str, language: str) -> 
 
 
 def answer(service: Service, text: Any) -> dict[str, dict[str, Any]]:
-    if not isinstance(text, str):
-        raise gr.Error(f"expected text, got {type(text).__name__}", print_exception=False)
-    if problem := too_long(text, "en"):
-        raise gr.Error(problem, print_exception=False)
+    """What the endpoint says.
+
+    Raises:
+        gr.Error: no text, or one that is not read at once.
+    """
+    plain = " ".join(paragraphs(checked_text(text)))
     answers = {}
     for name in MODELS:
         try:
-            found = service.reach(name, " ".join(paragraphs(text)))
+            found = service.reach(name, plain)
         except (RuntimeError, ValueError) as error:
             raise gr.Error(str(error), print_exception=False) from error
         answers[name] = {

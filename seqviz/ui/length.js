@@ -99,15 +99,7 @@
     document.querySelector(".tip")?.remove();
     if (event.pointerType === "mouse") return;
     const word = event.target.closest?.(".english [title], .target [title], .passed [title]");
-    if (!word) return;
-    const tip = document.createElement("div");
-    tip.className = "tip";
-    tip.setAttribute("role", "status");
-    const name = document.createElement("b");
-    name.textContent = word.textContent;
-    tip.append(name, ` ${word.title}`);
-    (document.querySelector(".gradio-container") ?? document.body).append(tip);
-    setTimeout(() => tip.remove(), 5000);
+    if (word) window.seqviz.tip(word.title, word.textContent);
   });
 
   apply();

@@ -1,7 +1,6 @@
 /* A link to what is on the screen: tab, text, and what is chosen there. */
-window.seqviz.link = (lang, names, values, limit) => {
+window.seqviz.link = ({ tabs, names, limit }, lang, values) => {
   const given = Object.fromEntries(names.map((name, index) => [name, values[index]]));
-  const tabs = ["translate", "length", "attention", "lab"];
   const shown = [...document.querySelectorAll("#tabs [role=tab]")];
   const tab = tabs[Math.max(0, shown.findIndex((one) => one.ariaSelected === "true"))];
   const address = new URL(window.location.href);
@@ -22,9 +21,10 @@ window.seqviz.link = (lang, names, values, limit) => {
   return { address: address.href, long };
 };
 
-window.seqviz.copyLink = async (lang, names, values, said, limit) => {
-  const { address, long } = window.seqviz.link(lang, names, values, limit);
-  const words = said[lang] ?? said.en;
+/* `page` is what the page knows: tabs, names of the values, the longest text, words by language. */
+window.seqviz.copyLink = async (page, lang, ...values) => {
+  const { address, long } = window.seqviz.link(page, lang, values);
+  const words = page.said[lang] ?? page.said.en;
   let message = long ? words.long : words.copied;
   try {
     await navigator.clipboard.writeText(address);
@@ -36,11 +36,5 @@ window.seqviz.copyLink = async (lang, names, values, said, limit) => {
     if (!document.execCommand("copy")) message = `${words.failed} ${address}`;
     box.remove();
   }
-  document.querySelector(".tip")?.remove();
-  const tip = document.createElement("div");
-  tip.className = "tip";
-  tip.setAttribute("role", "status");
-  tip.textContent = message;
-  (document.querySelector(".gradio-container") ?? document.body).append(tip);
-  setTimeout(() => tip.remove(), 6000);
+  window.seqviz.tip(message);
 };

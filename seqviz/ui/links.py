@@ -6,6 +6,7 @@ Nothing is written into the address by itself: a visitor's text is in a link onl
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ import gradio as gr
 
 from seqviz.ui.growth import MAX_CHARACTERS, OWN
 from seqviz.ui.service import MODELS, Service
+from seqviz.ui.tab import QUICK_EVENT
 from seqviz.words import LANGUAGES, words
 
 TABS = ("translate", "length", "attention", "lab")
@@ -49,7 +51,7 @@ def read(query: Mapping[str, str], service: Service) -> Link:
         tab=tab if tab in TABS else None,
         text=text if text and text.strip() and len(text) <= MAX_CHARACTERS else None,
         passage=passage if passage in known else None,
-        stage=int(stage) if stage.isdecimal() and 1 <= int(stage[:4]) <= 100 else None,
+        stage=int(stage) if re.fullmatch("[1-9][0-9]?", stage) else None,
         model=model if model in MODELS else None,
     )
 
@@ -58,21 +60,19 @@ def copy_button(language: gr.Radio, values: Mapping[str, Any]) -> gr.Button:
     """A button that copies a link to what is on the screen.
 
     Args:
-        values: components by what they stand for: ``text-TAB`` for each tab with a text, ``passage``,
-            ``stage``, ``model``.
+        values: components by what they stand for: ``text-TAB`` for each of `TABS`, ``passage``, ``model``.
+            The stage is where the slider stands.
     """
     button = gr.Button(words("link_copy", "en"), size="sm", min_width=100, elem_id="copy-link")
     said = {
         chosen: {key: words(f"link_{key}", chosen) for key in ("copied", "failed", "long")}
         for chosen in LANGUAGES
     }
-    names = json.dumps(list(values))
+    page = {"tabs": TABS, "names": list(values), "limit": MAX_TEXT, "said": said}
     button.click(
         None,
         [language, *values.values()],
-        js=f"(lang, ...values) => window.seqviz.copyLink(lang, {names}, values, {json.dumps(said)}, "
-        f"{MAX_TEXT})",
-        queue=False,
-        api_visibility="private",
+        js=f"(...values) => window.seqviz.copyLink({json.dumps(page)}, ...values)",
+        **QUICK_EVENT,
     )
     return button

@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from seqviz.ui import curves
-from seqviz.ui.service import MODELS
+from seqviz.ui.service import MODELS, counted
 from seqviz.words import words
 
 if TYPE_CHECKING:
@@ -83,9 +83,9 @@ def summary(source: str, marks: Marks, language: str) -> str:
     for name in MODELS:
         said, percent = "…", 0.0
         if name in marks:
-            judged = [one.found for one in marks[name] if one.found is not None]
-            said = f"{sum(judged)} / {len(judged)}" if judged else "–"
-            percent = 100 * sum(judged) / len(judged) if judged else 0.0
+            counts = counted(marks[name])
+            said = f"{counts[0]} / {counts[1]}" if counts else "–"
+            percent = 100 * counts[0] / counts[1] if counts else 0.0
         cells.append(
             f'<div class="cell" data-model="{name}"><p class="name">{curves.key(name)}'
             f"<span>{escape(words(f'model_{name}', language))}</span></p>"

@@ -7,7 +7,7 @@ damaged, of another schema, or made with other weights is said to be so.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
@@ -23,7 +23,8 @@ and no training sentence is longer."""
 _WITHOUT, _WITH = "lstm", "lstm-attention"
 """The pair that differs in attention alone."""
 
-_DAMAGED = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError)
+DAMAGED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What reading a report that was tampered with can end in."""
 
 
 def panel(service: Service, language: str) -> str:
@@ -42,7 +43,7 @@ def panel(service: Service, language: str) -> str:
         ]
         told = [_told(report, curve, language) for curve in CURVES]
         older = is_older(service, report)
-    except _DAMAGED:
+    except DAMAGED:
         return _only(words("length_measured_damaged", language))
     note = ""
     if older:
@@ -60,7 +61,7 @@ def details(service: Service, language: str) -> str:
         parts = [_effects(report, language), _answers(report, language)]
         figures = [_positions(report, kind, language) for kind in ("loss", "found")]
         parts.append(f'<div class="pair">{"".join(figures)}</div>')
-    except (OSError, *_DAMAGED):
+    except (OSError, *DAMAGED):
         return ""
     summary = escape(words("length_details", language))
     return f'<details class="measured"><summary>{summary}</summary>{"".join(parts)}</details>'
@@ -162,11 +163,11 @@ def _positions(report: Mapping[str, Any], kind: str, language: str) -> str:
     return f"<figure><figcaption>{escape(caption)}</figcaption>{picture}{legend(language)}</figure>"
 
 
-def is_older(service: Service, report: Mapping[str, Any]) -> bool:
-    """The report was made with other weights than those that are shown."""
+def is_older(service: Service, report: Mapping[str, Any], names: Iterable[str] = MODELS) -> bool:
+    """The report was made with other weights of these models than those that are shown."""
     return any(
         report["models"][name]["weights_sha256"] != digest
-        for name in MODELS
+        for name in names
         if (digest := service.training(name).get("weights_sha256"))
     )
 
@@ -183,7 +184,7 @@ def chosen_passages(service: Service) -> tuple[str, str | None, bool] | None:
         if not isinstance(opposite, str) or opposite not in known - {report["first"]}:
             opposite = None
         return report["first"], opposite, is_older(service, report)
-    except (OSError, *_DAMAGED):
+    except (OSError, *DAMAGED):
         return None
 
 

@@ -11,6 +11,22 @@ window.seqviz = {
     }
   },
 
+  /* A line at the foot of the window, for some seconds; `name` is set in bold before it. */
+  tip(text, name) {
+    document.querySelector(".tip")?.remove();
+    const tip = document.createElement("div");
+    tip.className = "tip";
+    tip.setAttribute("role", "status");
+    if (name) {
+      const bold = document.createElement("b");
+      bold.textContent = name;
+      tip.append(bold, " ");
+    }
+    tip.append(text);
+    (document.querySelector(".gradio-container") ?? document.body).append(tip);
+    setTimeout(() => tip.remove(), 5000);
+  },
+
   /* A file that a handler made, its bytes in base64. */
   download(file) {
     if (!file || !file.data) return;

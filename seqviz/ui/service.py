@@ -52,8 +52,13 @@ class Scored(NamedTuple):
     @property
     def found(self) -> tuple[int, int] | None:
         """Words found and words judged; None where nothing was judged."""
-        judged = [word.found for word in self.marks if word.found is not None]
-        return (sum(judged), len(judged)) if judged else None
+        return counted(self.marks)
+
+
+def counted(marks: Sequence[Word]) -> tuple[int, int] | None:
+    """Words found and words judged; None where nothing was judged."""
+    judged = [word.found for word in marks if word.found is not None]
+    return (sum(judged), len(judged)) if judged else None
 
 
 class Service:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from seqviz.lab import two_digits
 from seqviz.ui import cards, curves
 from seqviz.ui.service import MODELS, Service
 from seqviz.words import words
@@ -82,8 +83,7 @@ def picture(name: str, found: Reach, end: str, language: str) -> str:
 def percent(share: float, language: str) -> str:
     """A share as a percentage with up to two digits that count: 0.0042 → "0.42 %"; Chinese sets no
     space before the sign."""
-    value = 100 * share
-    said = f"{value:.0f}" if value >= 9.95 else f"{value:.2g}" if value >= 0.01 else "< 0.01"
+    said = two_digits(100 * share) if share >= 1e-4 else "< 0.01"
     return f"{said}%" if language == "zh" else f"{said}\u00a0%"
 
 

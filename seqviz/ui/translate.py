@@ -13,7 +13,7 @@ import gradio as gr
 
 from seqviz.ui import cards, growth, marking
 from seqviz.ui.growth import MAX_CHARACTERS, paragraphs
-from seqviz.ui.service import MAX_BEAMS, MODELS, Service
+from seqviz.ui.service import MAX_BEAMS, MODELS, Service, counted
 from seqviz.ui.tab import DOWNLOAD_JS, MODEL_EVENT, QUICK_EVENT, Tab
 from seqviz.words import LANGUAGES, words
 
@@ -114,9 +114,9 @@ def tab(service: Service, language: gr.Radio) -> Tab:
         Returns:
             `name` of the file, its `type`, and `data`, a PNG in base64.
         """
-        if isinstance(text, str) and not paragraphs(text):
+        if not paragraphs(checked_text(text)):
             raise gr.Error("expected a text with at least one word", print_exception=False)
-        answer(service, text, beams)  # refuses what is no text or no number of beams
+        check_beams(beams)
         return share_card(service, text, beams, language if language in LANGUAGES else "en")
 
     gr.api(card, api_name="card", **MODEL_EVENT)
@@ -172,6 +172,28 @@ def is_chinese(text: str) -> bool:
     """A third or more of the letters are Chinese characters."""
     letters = [character for character in text if character.isalpha()]
     return bool(letters) and 3 * sum("\u4e00" <= c <= "\u9fff" for c in letters) >= len(letters)
+
+
+def checked_text(text: Any) -> str:
+    """What an endpoint takes as text.
+
+    Raises:
+        gr.Error: no text, or one over the limit of the page.
+    """
+    if not isinstance(text, str):
+        raise gr.Error(f"expected text, got {type(text).__name__}", print_exception=False)
+    if problem := too_long(text, "en"):
+        raise gr.Error(problem, print_exception=False)
+    return text
+
+
+def check_beams(beams: Any) -> None:
+    """Raise a gr.Error if an endpoint was given no number of beams."""
+    if isinstance(beams, bool) or not isinstance(beams, int) or not 1 <= beams <= MAX_BEAMS:
+        raise gr.Error(
+            f"expected beams to be a whole number from 1 to {MAX_BEAMS}, got {beams!r:.40}",
+            print_exception=False,
+        )
 
 
 def too_long(text: str, language: str) -> str | None:
@@ -250,8 +272,7 @@ def share_card(
         except RuntimeError:
             continue
         marks = service.marks(plain, " ".join(item.text for item in translations))
-        judged = [word.found for word in marks if word.found is not None]
-        found[name] = (sum(judged), len(judged)) if judged else None
+        found[name] = counted(marks)
     if not found:
         return {}
     picture = io.BytesIO()
@@ -262,16 +283,8 @@ def share_card(
 
 
 def answer(service: Service, text: Any, beams: Any) -> dict[str, dict[str, Any]]:
-    if not isinstance(text, str):
-        raise gr.Error(f"expected text, got {type(text).__name__}", print_exception=False)
-    if isinstance(beams, bool) or not isinstance(beams, int) or not 1 <= beams <= MAX_BEAMS:
-        raise gr.Error(
-            f"expected beams to be a whole number from 1 to {MAX_BEAMS}, got {beams!r:.40}",
-            print_exception=False,
-        )
-    if problem := too_long(text, "en"):
-        raise gr.Error(problem, print_exception=False)
-    texts = paragraphs(text)
+    texts = paragraphs(checked_text(text))
+    check_beams(beams)
     answers: dict[str, dict[str, Any]] = {}
     for name in MODELS:
         try:
