@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -186,6 +187,33 @@ def test_peak_memory_holds_the_scores_of_naive_attention_alone() -> None:
     assert peak["attention-fused", "forward"] < scores
     for layer in cost.ATTENTION_LAYERS:
         assert peak[layer, "forward_backward"] > peak[layer, "forward"]
+
+
+def test_the_profiler_is_right_and_quiet_in_any_thread() -> None:
+    """As on the page, where a visitor's request is a thread of its own."""
+    code = """
+import threading, torch
+from seqviz.lab import cost
+square = torch.ones(64, 64)
+found = []
+for _ in range(2):
+    work = lambda: found.append(cost.peak_bytes(lambda: torch.mm(square, square)))
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+work()
+print(found)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).resolve().parents[1],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    assert json.loads(done.stdout) == [64 * 64 * 4] * 3
+    assert done.stderr == ""
 
 
 def test_the_profiler_is_quiet_and_others_are_heard(capfd) -> None:
