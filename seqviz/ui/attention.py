@@ -409,7 +409,7 @@ def _units(service: Service, name: str, choice: Choice) -> list[Translation]:
                 name, units[place].source, choice.prefix, choice.num_beams, attention=True
             )
         except ValueError as error:
-            raise gr.Error(str(error)) from error
+            raise gr.Error(str(error), print_exception=False) from error
     return units
 
 
@@ -629,7 +629,7 @@ def _file(service: Service, choice: Choice, language: str, format: str) -> dict[
                 gr.Warning(why)
                 return None
     except RuntimeError as error:
-        raise gr.Error(str(error)) from error
+        raise gr.Error(str(error), print_exception=False) from error
     data, note = export(panels, format, language=language, color_max=choice.color_max)
     if note:
         gr.Info(escape(note))
@@ -649,11 +649,17 @@ def _attention_for_api(
 ) -> dict[str, Any]:
     checked_text(text)
     if model not in MODELS:
-        raise gr.Error(f"expected model to be one of {', '.join(MODELS)}; got {model!r:.40}")
+        raise gr.Error(
+            f"expected model to be one of {', '.join(MODELS)}; got {model!r:.40}",
+            print_exception=False,
+        )
     check_beams(beams)
     for name, number in (("layer", layer), ("head", head)):
         if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
-            raise gr.Error(f"expected {name} to be a whole number or none, got {number!r:.40}")
+            raise gr.Error(
+                f"expected {name} to be a whole number or none, got {number!r:.40}",
+                print_exception=False,
+            )
     parts = []
     try:
         translation = service.translate(model, text, beams, attention=True)
@@ -665,7 +671,7 @@ def _attention_for_api(
             said = map_.to_dict(layer, head)
             parts.append({key: said[key] for key in ("source", "target", "weights", "hidden")})
     except (ValueError, IndexError, RuntimeError) as error:
-        raise gr.Error(str(error)) from error
+        raise gr.Error(str(error), print_exception=False) from error
     return {
         "model": model,
         "kind": kind,

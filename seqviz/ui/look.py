@@ -19,8 +19,17 @@ CSS = f":root {{ {_COLOURS} }}\n{_SHEETS}"
 """A model's colour is the CSS variable of its name, ``--lstm-attention``; the dark page lightens it."""
 
 _SCRIPT = "\n".join(
-    (_HERE / name).read_text(encoding="utf-8") for name in ("page.js", "length.js", "links.js")
+    (_HERE / name).read_text(encoding="utf-8")
+    for name in ("page.js", "queue.js", "length.js", "links.js")
 )
+_QUEUE = {
+    language: {
+        key: words(f"queue_{key}", language)
+        for key in ("place", "full", "full_title", "lost", "lost_title")
+    }
+    for language in LANGUAGES
+}
+_SCRIPT += f"\nwindow.seqviz.followQueue({json.dumps(_QUEUE)});"
 HEAD = f"<script>{_SCRIPT}</script>{heatmap.HEAD}{stepping.HEAD}"
 
 
