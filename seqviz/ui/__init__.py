@@ -30,8 +30,16 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+try:
+    tempfile.gettempdir()  # Gradio asks for it to be imported, and makes an empty folder there
+except FileNotFoundError as error:
+    raise OSError(
+        "expected a folder for temporary files that can be written, got none: "
+        "let the environment variable TMPDIR name one, such as /dev/shm"
+    ) from error
 
 from collections.abc import Iterator
 from html import escape
