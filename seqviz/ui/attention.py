@@ -16,7 +16,7 @@ from seqviz.export import FORMATS, Panel, caution, export
 from seqviz.ui import cards, stepping
 from seqviz.ui.growth import paragraphs
 from seqviz.ui.service import MODELS, Service
-from seqviz.ui.tab import DOWNLOAD_JS, MODEL_EVENT, QUICK_EVENT, Tab
+from seqviz.ui.tab import DOWNLOAD_JS, MODEL_EVENT, QUICK_EVENT, Tab, endpoint
 from seqviz.ui.translate import check_beams, checked_text, is_chinese, too_long
 from seqviz.words import words
 
@@ -239,7 +239,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
         """
         return _attention_for_api(service, text, model, kind, layer, head, beams)
 
-    gr.api(attention, api_name="attention", **MODEL_EVENT)
+    endpoint(attention, **MODEL_EVENT)
 
     def texts(chosen: str) -> list[Any]:
         return [

@@ -14,7 +14,7 @@ import gradio as gr
 from seqviz.ui import cards, experiments, live, measured, telephone
 from seqviz.ui.growth import paragraphs
 from seqviz.ui.service import MODELS, Service
-from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, Tab
+from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, Tab, endpoint
 from seqviz.ui.translate import checked_text, is_chinese, is_own, too_long
 from seqviz.words import words
 
@@ -98,7 +98,7 @@ def tab(service: Service, language: gr.Radio, this: gr.Tab) -> Tab:
         """
         return answer(service, text)
 
-    gr.api(reach, api_name="reach", **MODEL_EVENT)
+    endpoint(reach, **MODEL_EVENT)
 
     def report(name: str) -> dict[str, Any]:
         """A report of what was measured, with its command, versions and hardware.
@@ -109,7 +109,7 @@ def tab(service: Service, language: gr.Radio, this: gr.Tab) -> Tab:
         """
         return experiments.content(service, name)
 
-    gr.api(report, api_name="report", queue=False)
+    endpoint(report, queue=False)
 
     def texts(chosen: str) -> list[Any]:
         return [

@@ -17,7 +17,7 @@ from seqviz.ui import cards, growth, measured, stages
 from seqviz.ui.growth import MAX_WORDS, OWN, Growth, GrowthError
 from seqviz.ui.service import BLEU_SETTINGS, CHRF_SETTINGS, MODELS, Service
 from seqviz.ui.stages import Shown
-from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, Tab
+from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, Tab, endpoint
 from seqviz.ui.translate import is_chinese
 from seqviz.words import LANGUAGES, words
 
@@ -166,7 +166,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
         """
         return answer(service, passage, stage, text, language)
 
-    gr.api(length, api_name="length", **MODEL_EVENT)
+    endpoint(length, **MODEL_EVENT)
 
     def texts(chosen: str) -> list[Any]:
         return [

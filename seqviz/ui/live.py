@@ -9,7 +9,7 @@ from typing import Any
 import gradio as gr
 
 from seqviz.ui import cards
-from seqviz.ui.tab import MODEL_EVENT, Tab
+from seqviz.ui.tab import MODEL_EVENT, Tab, endpoint
 from seqviz.words import words
 
 SECONDS = 8.0
@@ -43,7 +43,7 @@ def block(language: gr.Radio) -> Tab:
         """
         return measure()
 
-    gr.api(cost, api_name="cost", **MODEL_EVENT)
+    endpoint(cost, **MODEL_EVENT)
 
     def texts(chosen: str) -> list[Any]:
         return [_about(chosen), gr.Button(words("lab_live_button", chosen))]

@@ -14,7 +14,7 @@ import gradio as gr
 from seqviz.ui import cards, growth, marking
 from seqviz.ui.growth import MAX_CHARACTERS, paragraphs
 from seqviz.ui.service import MAX_BEAMS, MODELS, Service, counted
-from seqviz.ui.tab import DOWNLOAD_JS, MODEL_EVENT, QUICK_EVENT, Tab
+from seqviz.ui.tab import DOWNLOAD_JS, MODEL_EVENT, QUICK_EVENT, Tab, endpoint
 from seqviz.words import LANGUAGES, words
 
 _EXAMPLE_JS = """
@@ -119,7 +119,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
         check_beams(beams)
         return share_card(service, text, beams, language if language in LANGUAGES else "en")
 
-    gr.api(card, api_name="card", **MODEL_EVENT)
+    endpoint(card, **MODEL_EVENT)
 
     def translate(text: str, beams: int = 1) -> dict[str, dict[str, Any]]:
         """Translate an English text into French with all four models.
@@ -132,7 +132,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
         """
         return answer(service, text, beams)
 
-    gr.api(translate, api_name="translate", **MODEL_EVENT)
+    endpoint(translate, **MODEL_EVENT)
 
     def texts(chosen: str) -> list[Any]:
         return [
