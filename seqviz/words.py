@@ -89,7 +89,8 @@ WORDS: dict[str, dict[str, str]] = {
         "translate_numbers": "What the numbers mean",
         "translate_numbers_text": "Time and tokens a second were measured on this machine for this text. "
         "All four models have the same tokenizer, data, data order and number of parameters (within 3 %); "
-        "“trained on” counts the French tokens each one has seen. BLEU: {bleu}.",
+        "“trained on” counts the French tokens each one has seen. BLEU: {bleu}. The page opens on the first of its example "
+        "sentences, which were written by hand and stand in a fixed order, whatever the models make of them.",
         "translate_numbers_bleu": "greedy search on {sentences} held-out sentences, {signature}",
         "translate_numbers_bleu_unknown": "not measured yet for these weights",
         # Length tab
@@ -202,7 +203,7 @@ WORDS: dict[str, dict[str, str]] = {
         "they are noisy for a single text, and an output that repeats common words can even score higher as the reference "
         "grows. sacreBLEU {version}, settings {bleu} and {chrf}.",
         # Attention tab
-        "attention_lead": "Where does a model look in the English while it writes the French?",
+        "attention_lead": "Where does a model look in the English while it writes the French? The page opens on the same sentence as Translate.",
         "attention_box": "An English sentence",
         "attention_button": "Show",
         "attention_model": "Model",
@@ -459,7 +460,8 @@ WORDS: dict[str, dict[str, str]] = {
         "translate_legend": "字色越淡，模型越没把握；波浪线表示译文在重复。",
         "translate_numbers": "这些数字是什么意思",
         "translate_numbers_text": "用时和速度是在这台机器上翻译这段文字时实测的。四个模型的分词器、数据、"
-        "数据顺序和参数量都相同（参数量相差不到 3%）；“训练量”指每个模型见过的法语词元数。BLEU：{bleu}。",
+        "数据顺序和参数量都相同（参数量相差不到 3%）；“训练量”指每个模型见过的法语词元数。BLEU：{bleu}。"
+        "打开页面时显示的是第一个例句；例句由人手写，顺序固定，与模型译得好坏无关。",
         "translate_numbers_bleu": "在 {sentences} 个没见过的句子上用贪心搜索测得，{signature}",
         "translate_numbers_bleu_unknown": "这套权重还没有测量",
         # Length tab
@@ -559,7 +561,7 @@ WORDS: dict[str, dict[str, str]] = {
         "把译文与本项目撰写的一份法语参考译文相比；单看一段，波动很大，一味重复常用词的译文，参考译文越长，分数有时反而越高。"
         "sacreBLEU {version}，设置 {bleu} 与 {chrf}。",
         # Attention tab
-        "attention_lead": "写法语译文时，模型在看原文的哪里？",
+        "attention_lead": "写法语译文时，模型在看原文的哪里？开头的句子与“翻译”页相同。",
         "attention_box": "一个英语句子",
         "attention_button": "显示",
         "attention_model": "模型",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
+import shlex
 import subprocess
 import tomllib
 from pathlib import Path
@@ -126,6 +128,28 @@ def test_pins_lie_within_the_ranges_of_the_package() -> None:
 def test_readme_has_the_two_commands() -> None:
     assert "\npip install -r requirements.txt && python app.py\n" in README
     assert "\npip install -r requirements.txt -r tests/requirements.txt && pytest\n" in README
+
+
+def test_upload_takes_what_a_space_needs_and_no_more() -> None:
+    from huggingface_hub.utils import filter_repo_objects
+
+    (command,) = [line for line in README.splitlines() if line.startswith("hf upload ")]
+    words = shlex.split(command)
+    pairs = list(itertools.pairwise(words))
+    tracked = [path.relative_to(REPOSITORY).as_posix() for path in _tracked()]
+    taken = set(
+        filter_repo_objects(
+            [*tracked, "seqviz/__pycache__/cli.cpython-311.pyc"],
+            allow_patterns=[value for option, value in pairs if option == "--include"],
+            ignore_patterns=[value for option, value in pairs if option == "--exclude"],
+        )
+    )
+    needed = {path for path in tracked if path.startswith(("seqviz/", "models/"))}
+    needed |= {"app.py", "README.md", "requirements.txt", "packages.txt"}
+    assert needed <= taken
+    assert {path.split("/")[0] for path in taken - needed} <= {"LICENSE", "docs"}
+    pictures = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", README)
+    assert pictures and set(pictures) <= taken
 
 
 def test_no_file_is_too_large() -> None:
