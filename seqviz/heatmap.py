@@ -14,7 +14,6 @@ import struct
 import zlib
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +23,7 @@ from seqviz.styles import (
     LIGHT_PAPER,
     MODEL_STYLES,
     diverging_ramp,
+    escape,
     label_width,
     ramp,
     style_of,

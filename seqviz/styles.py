@@ -5,6 +5,7 @@ Knows no drawing library, so that the page and the figures can share it.
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -140,6 +141,14 @@ def _to_srgb(oklab: np.ndarray) -> np.ndarray:
 # Labels
 
 _INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
+
+
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+def escape(text: str) -> str:
+    """`text` as markup: ``& < > " '`` escaped, and what markup may not hold replaced by U+FFFD."""
+    return html.escape(_FORBIDDEN.sub("\ufffd", text))
 
 
 def visible(text: str) -> str:

@@ -18,7 +18,6 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 
@@ -35,6 +34,7 @@ from seqviz.architectures.stepping import stepper_for
 from seqviz.attention_map import KINDS, AttentionMap
 from seqviz.corpus import MAX_SOURCE_PIECES, MAX_SOURCE_WORDS, MAX_TARGET_PIECES
 from seqviz.shipped import ModelError, models_folder
+from seqviz.styles import escape
 
 MAX_BATCH_PIECES = 6_000
 """Source pieces, padding and beams included, that are decoded at once."""

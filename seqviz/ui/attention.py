@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
@@ -13,6 +12,7 @@ import gradio as gr
 from seqviz import heatmap
 from seqviz.attention_map import KINDS, AttentionMap
 from seqviz.export import FORMATS, Panel, caution, export
+from seqviz.styles import escape
 from seqviz.ui import cards, stepping
 from seqviz.ui.growth import paragraphs
 from seqviz.ui.service import MODELS, Service

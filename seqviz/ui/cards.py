@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from seqviz.styles import MODEL_STYLES
+from seqviz.styles import MODEL_STYLES, escape
 from seqviz.words import words
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ A report that is missing, damaged or of another schema is said to be so; no numb
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import gradio as gr
 
 from seqviz.inline import as_element
 from seqviz.lab import EXPERIMENTS, SCHEMA, claims
+from seqviz.styles import escape
 from seqviz.ui import measured
 from seqviz.ui.measured import DAMAGED
 from seqviz.ui.service import MODELS, Service

@@ -6,11 +6,11 @@ The figures are read when the tab is opened: a visitor who never comes here pays
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 from typing import Any
 
 import gradio as gr
 
+from seqviz.styles import escape
 from seqviz.ui import cards, experiments, live, measured, telephone
 from seqviz.ui.growth import paragraphs
 from seqviz.ui.service import MODELS, Service

@@ -7,12 +7,12 @@ All stages of a text go to the browser, where the slider alone decides which of 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 from importlib.metadata import version
 from typing import Any
 
 import gradio as gr
 
+from seqviz.styles import escape
 from seqviz.ui import cards, growth, measured, stages
 from seqviz.ui.growth import MAX_WORDS, OWN, Growth, GrowthError
 from seqviz.ui.service import BLEU_SETTINGS, CHRF_SETTINGS, MODELS, Service

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 from typing import Any
 
 import gradio as gr
 
+from seqviz.styles import escape
 from seqviz.ui import cards
 from seqviz.ui.tab import MODEL_EVENT, Tab, endpoint
 from seqviz.words import words

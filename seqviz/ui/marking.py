@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import TYPE_CHECKING
 
+from seqviz.styles import escape
 from seqviz.ui import curves
 from seqviz.ui.service import MODELS, counted
 from seqviz.words import words

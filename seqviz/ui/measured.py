@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from html import escape
 from typing import Any
 
+from seqviz.styles import escape
 from seqviz.ui import curves
 from seqviz.ui.service import MODELS, Service
 from seqviz.words import words

@@ -6,9 +6,9 @@ What belongs to one stage wears ``data-stage``, what belongs to one score ``data
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from html import escape
 from itertools import groupby
 
+from seqviz.styles import escape
 from seqviz.ui import cards, curves, marking, measured
 from seqviz.ui.growth import OWN, Growth, new_words
 from seqviz.ui.service import MODELS, Scored, Service

@@ -15,14 +15,13 @@ import json
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 import numpy as np
 
-from seqviz.styles import MODEL_STYLES, style_of, visible
+from seqviz.styles import MODEL_STYLES, escape, style_of, visible
 from seqviz.ui.tab import QUICK_EVENT
 from seqviz.words import words
 

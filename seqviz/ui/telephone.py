@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
 
 from seqviz.lab import two_digits
+from seqviz.styles import escape
 from seqviz.ui import cards, curves
 from seqviz.ui.service import MODELS, Service
 from seqviz.words import words

@@ -6,11 +6,11 @@ import base64
 import io
 from collections.abc import Iterator
 from functools import cache
-from html import escape
 from typing import Any
 
 import gradio as gr
 
+from seqviz.styles import escape
 from seqviz.ui import cards, growth, marking
 from seqviz.ui.growth import MAX_CHARACTERS, paragraphs
 from seqviz.ui.service import MAX_BEAMS, MODELS, Service, counted
