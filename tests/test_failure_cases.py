@@ -1,0 +1,389 @@
+"""Where tools of this kind broke, by public reports, and what ours does: one test for each case, named after it.
+
+Cases that a longer test elsewhere already holds are named in `ELSEWHERE`; a test here makes sure that it is there.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sacrebleu.metrics import BLEU
+
+import seqviz
+from seqviz import plotting, scores, tokenizer
+from seqviz.attention_map import AttentionMap
+from seqviz.length_report import BUCKETS
+from seqviz.translation import Translator, output_limit
+
+TESTS = Path(__file__).parent
+ROOT = TESTS.parent
+
+ELSEWHERE = {
+    "attention: sixty words a side are legible and do not stall": "test_heatmap.test_sixty_by_sixty_is_legible",
+    "attention: hiding specials and merging pieces loses no token": "test_attention_map.test_hiding_and_merging_commute_and_repeat",
+    "attention: markup in words is text": "test_heatmap.test_odd_words_do_nothing",
+    "attention: a chinese font is used, or the picture says that there is none": "test_plotting.test_without_a_chinese_font_a_png_is_in_english_and_says_so",
+    "translation: the batch changes no result": "test_translation.test_batched_is_single",
+    "translation: unknown characters are kept and said": "test_translation.test_unknown_characters_are_kept_and_said",
+    "translation: a text over the cap": "test_translation.test_over_the_cap_is_translated_sentence_by_sentence",
+    "translation: untrained or diverged weights are refused": "test_translation.test_load_says_what_is_wrong",
+    "length: thin and empty buckets": "test_plotting.test_length_curve_skips_empty_buckets",
+    "length: beyond the training cap is marked": "test_plotting.test_length_curve_marks_extrapolation",
+    "gradio: the last value of the slider is the one shown": "test_browser_length.test_a_drag_shows_the_last_position_and_asks_nothing",
+    "gradio: visitors are not mixed up": "test_ui.test_visitors_are_not_mixed_up",
+    "training: stopped in any epoch and resumed": "test_training.test_resumed_is_uninterrupted",
+    "training: accumulation weighs by real tokens": "test_training.test_accumulation_changes_nothing",
+    "training: two processes are one": "test_training.test_two_processes_are_one",
+    "training: killed while saving": "test_training.test_killed_while_saving",
+    "training: a damaged state is passed over": "test_training.test_damaged_state",
+    "training: a lone quotation mark swallows nothing": "test_corpus.test_quotes_are_text",
+    "training: only a newline ends a line": "test_corpus.test_only_a_newline_ends_a_line",
+    "training: byte-order mark and carriage returns": "test_corpus.test_byte_order_mark_and_carriage_returns_are_dropped",
+    "text: half an emoji": "test_translation.test_half_an_emoji_is_replaced_and_said",
+    "text: typed control tokens are text": "test_tokenizer.test_typed_control_text_is_text",
+    "text: paragraphs are kept, wrapped lines joined": "test_ui.test_paragraphs_are_kept_and_wrapped_lines_joined",
+    "text: on standard input a line is a unit": "test_cli.test_translate_an_argument_a_file_and_standard_input",
+    "scores: one reference too few": "test_scores.test_numbers_of_sentences_must_agree",
+    "scores: nothing said scores nothing": "test_scores.test_nothing_said_scores_nothing",
+    "pages: a template typed by a visitor is text": "test_browser_stepping.test_markup_is_text_and_reduced_motion_grows_nothing",
+    "pages: the decoder's use of a shared embedding is left out of saliency": "test_attribution.test_the_decoders_use_of_the_table_is_left_out",
+    "pages: the wheel holds the weights and works from any folder": "test_installation.test_wheel_works_from_any_folder",
+    "pages: nothing can be written": "test_container.test_the_page_answers_there",
+    "pages: a full disk is one line": "test_cli.test_a_full_disk_is_one_line",
+    "pages: a closed tab stops its own work only": "test_browser_queue.test_place_in_the_queue",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ELSEWHERE)
+def test_held_elsewhere(case):
+    file, name = ELSEWHERE[case].split(".")
+    tree = ast.parse((TESTS / f"{file}.py").read_text(encoding="utf-8"))
+    assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, case
+
+
+@pytest.fixture(scope="module")
+def shipped() -> dict[str, Translator]:
+    return {name: seqviz.load(name) for name in seqviz.MODEL_NAMES}
+
+
+@pytest.fixture(scope="module")
+def tiny(tiny_model, tiny_tokenizer) -> dict[str, Translator]:
+    return {
+        name: Translator(tiny_model(name), tiny_tokenizer, name=name) for name in seqviz.MODEL_NAMES
+    }
+
+
+def map_of(weights, source: tuple[str, ...], target: tuple[str, ...]) -> AttentionMap:
+    weights = np.asarray(weights, dtype=np.float32)[None, None]
+    return AttentionMap(
+        kind="cross",
+        model="transformer",
+        weights=weights,
+        source_tokens=source,
+        target_tokens=target,
+        source_words=tuple(range(len(source))),
+        target_words=tuple(range(len(target))),
+        source_labels=source,
+        target_labels=target,
+        hidden_mass=np.zeros(weights.shape[:3], dtype=np.float32),
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Attention pictures
+
+
+def test_a_repeated_word_keeps_its_rows_and_columns():
+    words = ("the", "cat", "saw", "the", "dog")
+    figure = plotting.attention(map_of(np.eye(5), words, words))
+    axes = figure.axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == list(words)
+    assert [label.get_text() for label in axes.get_yticklabels()] == list(words)
+    assert axes.images[0].get_array().shape == (5, 5)
+
+
+def test_labels_and_ticks_are_set_together_and_a_mismatch_is_an_error():
+    with pytest.raises(ValueError, match="expected weights"):
+        map_of(np.ones((2, 3)), ("a", "b"), ("x", "y"))
+    axes = plotting.attention(map_of(np.ones((2, 3)) / 3, ("a", "b", "c"), ("x", "y"))).axes[0]
+    assert list(axes.get_xticks()) == [0, 1, 2] and list(axes.get_yticks()) == [0, 1]
+
+
+def test_source_and_target_of_unequal_length_are_not_swapped():
+    weights = [[0.7, 0.2, 0.1], [0.0, 0.1, 0.9]]
+    axes = plotting.attention(map_of(weights, ("one", "two", "three"), ("un", "deux"))).axes[0]
+    np.testing.assert_allclose(axes.images[0].get_array(), weights, atol=1e-6)
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["one", "two", "three"]
+
+
+def test_a_model_left_in_training_mode_is_the_loaders_job(shipped):
+    for translator in shipped.values():
+        assert not any(module.training for module in translator.model.modules())
+    weights = shipped["transformer"].translate("The boat is green.").attentions["cross"]
+    np.testing.assert_allclose(weights.sum(-1), 1.0, atol=1e-5)
+
+
+def test_hiding_columns_renormalises_nothing(shipped):
+    shown = shipped["lstm-attention"].translate("The boat is green.").attention("cross")
+    words, pieces = shown.words(), shown
+    assert (words.weights.sum(-1) < 1).any()
+    np.testing.assert_allclose(words.weights.sum(-1) + words.hidden_mass, 1.0, atol=1e-5)
+    ends = [i for i, word in enumerate(pieces.source_words) if word < 0]
+    assert words.hidden_mass.mean() == pytest.approx(
+        pieces.weights[:, :, [w >= 0 for w in pieces.target_words]][..., ends].sum(-1).mean(),
+        abs=0.2,
+    )
+
+
+def test_the_mass_of_the_end_token_is_hidden_and_stated(shipped):
+    words = shipped["lstm-attention"].translate("The boat is green.").attention("cross").words()
+    assert "</s>" not in words.source_tokens and "</s>" not in words.target_tokens
+    percent = f"{100 * float(words.hidden().mean()):.1f}"
+    figure = plotting.attention(words)
+    said = " ".join(text.get_text() for text in figure.findobj(lambda a: hasattr(a, "get_text")))
+    assert f"{percent} % of the weight lies on special tokens, not shown" in said
+
+
+def test_comparable_panels_share_one_even_scale():
+    flat = map_of(np.full((2, 2), 0.5), ("a", "b"), ("x", "y"))
+    sharp = map_of(np.eye(2), ("a", "b"), ("x", "y"))
+    figure = plotting.attention_side_by_side([(flat, 0, 0), (sharp, None, None)])
+    limits = {image.get_clim() for axes in figure.axes for image in axes.images}
+    assert limits == {(0.0, 1.0)}
+
+
+def test_many_figures_leave_nothing_behind():
+    """No pyplot, which would keep every figure of a server."""
+    code = (
+        "import sys, numpy as np\n"
+        f"sys.path[:0] = [{str(TESTS)!r}, {str(ROOT)!r}]\n"
+        "from test_failure_cases import map_of\n"
+        "from seqviz import plotting\n"
+        "for _ in range(25): plotting.attention(map_of(np.eye(2), ('a', 'b'), ('x', 'y')))\n"
+        "pyplot = sys.modules.get('matplotlib.pyplot')\n"
+        "sys.exit(len(pyplot.get_fignums()) if pyplot else 0)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0
+
+
+# ---------------------------------------------------------------------------------------------
+# Translation
+
+
+@pytest.mark.parametrize("text", [" ", "-", "…", "a", "?", "1", "\u00a0", "Ok"])
+@pytest.mark.parametrize("name", seqviz.MODEL_NAMES)
+def test_next_to_nothing_gets_a_short_answer(shipped, name, text):
+    found = shipped[name].translate(text)
+    assert len(found.target_tokens) <= output_limit(len(found.source_tokens)) <= 20
+    words = found.target_words
+    again = any(a == b == c for a, b, c in zip(words, words[1:], words[2:]))
+    assert not again or "repetition" in {note.kind for note in found.notes}
+
+
+@pytest.mark.parametrize("name", seqviz.MODEL_NAMES)
+def test_an_empty_line_inside_a_batch_shifts_nothing(shipped, name):
+    texts = ["The boat is green.", "", "Where is my book?", "   ", "It is late."]
+    found = shipped[name].translate(texts)
+    assert [one.source for one in found] == texts
+    assert [one.text for one in found] == [shipped[name].translate(text).text for text in texts]
+    assert found[1].text == found[3].text == ""
+
+
+@pytest.mark.parametrize("name", ["lstm-attention", "transformer"])
+def test_a_beam_shows_its_own_hypothesis_rows(shipped, name):
+    """The weights are those of a teacher-forced pass over exactly the shown tokens."""
+    translator = shipped[name]
+    found = translator.translate("The committee has adopted a report on this question.", 5)
+    ids = translator.tokenizer(found.source, return_tensors="pt")
+    start = translator.model.config.decoder_start_token_id
+    before = torch.tensor([[start, *found.target_ids[:-1]]])
+    translator.model.set_attn_implementation("eager")
+    with torch.inference_mode():
+        output = translator.model(
+            input_ids=ids.input_ids,
+            attention_mask=ids.attention_mask,
+            decoder_input_ids=before,
+            output_attentions=True,
+        )
+    expected = np.stack([layer[0].numpy() for layer in output.cross_attentions])
+    np.testing.assert_allclose(found.attentions["cross"], expected, atol=1e-4)
+
+
+def test_more_beams_than_there_are_and_none_at_all(tiny):
+    for wrong in (0, -1, 500):
+        with pytest.raises(ValueError, match="expected num_beams from 1 to 32"):
+            tiny["lstm"].translate("The boat.", wrong)
+    assert tiny["lstm"].translate("The boat.", 32).target_tokens
+
+
+def test_longer_than_the_table_of_positions(shipped):
+    sentence = (
+        "The committee has adopted a report on this question and nobody was there to read it. "
+    )
+    found = shipped["transformer"].translate(sentence * 60)
+    assert "split" in {note.kind for note in found.notes} and len(found.parts) > 1
+    assert all(part.target_tokens for part in found.parts)
+
+
+@pytest.mark.parametrize("name", seqviz.MODEL_NAMES)
+def test_of_two_sentences_none_is_dropped(shipped, name):
+    found = shipped[name].translate("The boat is green. Where is my book?")
+    assert found.source_words == tuple("The boat is green. Where is my book?".split())
+    assert not found.parts
+
+
+# ---------------------------------------------------------------------------------------------
+# Scores and length
+
+
+def test_bleu_is_that_of_text_and_of_the_corpus():
+    hypotheses = ["le chat est assis sur le tapis", "un chien"]
+    references = ["le chat est couché sur le tapis", "un chien dort dans la rue"]
+    expected = BLEU().corpus_score(hypotheses, [references]).score
+    assert scores.corpus_bleu(hypotheses, references)["score"] == pytest.approx(expected, abs=0.01)
+    each = [BLEU().sentence_score(h, [r]).score for h, r in zip(hypotheses, references)]
+    assert abs(expected - sum(each) / 2) > 1  # the mean of sentence scores is another number
+
+
+def test_references_are_not_nested_the_wrong_way():
+    references = ["le chat est assis sur le tapis", "le chien dort dans la petite rue"]
+    assert scores.corpus_bleu(references, references)["score"] == pytest.approx(100.0)
+    wrong = [references[0], "rien de tout cela ne va ici"]
+    assert scores.corpus_bleu(wrong, references)["score"] < 70  # the second one counts as well
+
+
+def test_every_length_lies_in_one_bucket():
+    for words in range(1, 101):
+        assert sum(low <= words <= high for low, high in BUCKETS) == 1, words
+
+
+# ---------------------------------------------------------------------------------------------
+# Text
+
+
+@pytest.mark.parametrize("odd", ["\u00ad", "\u200b", "\u2060", "\ufeff"])
+def test_invisible_characters_are_as_if_absent(shipped, odd):
+    plain = "The committee is here."
+    typed = plain.replace("committee", f"commit{odd}tee")
+    assert tokenizer.normalize(typed) == plain
+    assert shipped["lstm"].translate(typed).text == shipped["lstm"].translate(plain).text
+
+
+@pytest.mark.parametrize("name", seqviz.MODEL_NAMES)
+def test_a_default_generation_call_translates(models_folder, shipped, name):
+    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+    model = AutoModelForSeq2SeqLM.from_pretrained(models_folder / name).float()
+    tokenizer_ = AutoTokenizer.from_pretrained(models_folder / name)
+    text = "We cannot accept this proposal, because it would weaken our common agricultural policy."
+    inputs = tokenizer_([text], return_tensors="pt")
+    inputs.pop("token_type_ids", None)
+    output = model.generate(**inputs)
+    (said,) = tokenizer_.batch_decode(output, skip_special_tokens=True)
+    assert len(said.split()) > 4
+    assert "<pad>" not in said and "</s>" not in said
+
+
+# ---------------------------------------------------------------------------------------------
+# Pages, packages, command line
+
+
+def test_a_port_already_taken_is_one_line():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        found = subprocess.run(
+            [sys.executable, "-m", "seqviz", "app", "--port", port],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+    assert found.returncode == 1
+    assert found.stderr.startswith("seqviz: ") and port in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+def test_ctrl_c_leaves_no_child():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    started = subprocess.Popen(
+        [sys.executable, "app.py"],
+        cwd=ROOT,
+        env={**os.environ, "GRADIO_SERVER_PORT": str(port)},
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert started.stderr is not None
+    assert "Ctrl-C stops it" in started.stderr.readline()
+    os.killpg(started.pid, signal.SIGINT)
+    started.wait(30)
+    for _ in range(50):
+        try:
+            os.killpg(started.pid, 0)
+        except ProcessLookupError:
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("a process of its group is still there")
+    with socket.socket() as again:
+        again.bind(("127.0.0.1", port))
+
+
+def test_a_piece_that_starts_no_word():
+    """Pieces of an output need not begin with the mark of a word."""
+    words, word_of_piece = tokenizer.group_pieces(["ab", "\u2581c", "d"])
+    assert words == ["ab", "cd"] and word_of_piece == [0, 1, 1]
+
+
+def test_a_reader_that_has_gone_is_no_traceback():
+    lines = "The boat is green.\n" * 3
+    command = f"{sys.executable} -m seqviz translate --model rnn | head -n 1"
+    found = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        cwd=ROOT,
+        input=lines,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert found.stdout.count("\n") == 1 and "Traceback" not in found.stderr
+
+
+def test_no_progress_bar_where_there_is_no_terminal():
+    found = subprocess.run(
+        [sys.executable, "-m", "seqviz", "translate", "--model", "rnn", "--json", "The boat."],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert json.loads(found.stdout) and found.stderr == ""
+
+
+def test_without_a_home_or_a_cache(tmp_path):
+    """Nothing is written where the home cannot be."""
+    found = subprocess.run(
+        [sys.executable, "-m", "seqviz", "translate", "--model", "rnn", "The boat."],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert found.returncode == 0 and found.stdout.strip()
+    assert not list(tmp_path.iterdir())
