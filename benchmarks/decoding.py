@@ -1,9 +1,12 @@
-"""Batched greedy decoding: sentences a second, against `model.generate` on the same batches.
+"""Greedy decoding, one sentence at a time and in batches, against other engines on the same weights.
 
     python benchmarks/decoding.py --out benchmarks/decoding.json
 
-Texts are the project's own hand-written ones. Both sides use one thread and take turns. `generate` has one
-limit for a batch, ours has one for each sentence: part of the gain is that endless repetition ends sooner.
+`generate` is the library's own loop over the same model; CTranslate2 reads the Transformer's folder, in fp32.
+Texts are the project's own hand-written ones. All sides use the same threads, have the same limit of output
+pieces and take turns, sentence by sentence. Ours gives attention as well, except where that is said; the others do
+not. In batches `generate` has one limit for all, ours has one for each sentence: part of that gain is that endless
+repetition ends sooner.
 """
 
 from __future__ import annotations
@@ -11,8 +14,11 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers.utils import logging
@@ -20,17 +26,23 @@ from transformers.utils import logging
 import seqviz
 from seqviz.corpus import make_batch
 from seqviz.report import write_json
+from seqviz.shipped import models_folder
+from seqviz.translation import output_limit
 from seqviz.version import hardware, versions
 
 BATCH = 32
 
 
-def texts() -> list[str]:
-    """Hand-written English, from 5 to 75 words."""
+def written(*kinds: str) -> list[str]:
+    """Hand-written English of these kinds, from 5 to 75 words."""
     file = Path(seqviz.__file__).parent / "texts.json"
     content = json.loads(file.read_text(encoding="utf-8"))
-    stages = [stage["english"] for p in content["passages"] for stage in p["stages"]]
-    return stages + [pair["english"] for pair in content["aligned"]]
+    found = []
+    for kind in kinds:
+        texts = content[kind]
+        stages = [stage for text in texts for stage in text.get("stages", [text])]
+        found += [stage["english"] for stage in stages]
+    return found
 
 
 def generate(translator: seqviz.Translator, batch: list[str]) -> None:
@@ -48,8 +60,64 @@ def generate(translator: seqviz.Translator, batch: list[str]) -> None:
             attention_mask=torch.from_numpy(padded.attention_mask),
             num_beams=1,
             do_sample=False,
-            max_new_tokens=2 * max(map(len, ids)) + 12,
+            max_new_tokens=output_limit(max(map(len, ids))),
         )
+
+
+def ctranslate2(translator: seqviz.Translator, folder: str, threads: int) -> Callable[[str], None]:
+    """The Transformer in CTranslate2, as a function of one sentence.
+
+    Raises:
+        ModuleNotFoundError: it is not installed.
+    """
+    import ctranslate2 as engine
+
+    converted = Path(folder) / "converted"
+    if not converted.exists():
+        source = str(models_folder() / translator.name)
+        engine.converters.TransformersConverter(source).convert(str(converted))
+    other = engine.Translator(
+        str(converted), device="cpu", compute_type="float32", intra_threads=threads, inter_threads=1
+    )
+    tokenizer = translator.tokenizer
+
+    def translate(text: str) -> None:
+        pieces = tokenizer.convert_ids_to_tokens(tokenizer(text).input_ids)
+        other.translate_batch(
+            [pieces],
+            beam_size=1,
+            max_decoding_length=output_limit(len(pieces) - 1),
+            suppress_sequences=[["<unk>"]],
+        )
+
+    return translate
+
+
+def take_turns(sides: dict[str, Callable[[Any], Any]], inputs: list, rounds: int) -> dict[str, Any]:
+    """Seconds of each side for all inputs together, median over rounds; and of the first one's rivals, the
+    median over inputs and rounds of how many times as long they took."""
+    seconds: dict[str, list[list[float]]] = {name: [] for name in sides}
+    for _ in range(rounds + 1):  # the first is thrown away
+        for name in sides:
+            seconds[name].append([])
+        for given in inputs:
+            for name, side in sides.items():
+                started = time.perf_counter()
+                side(given)
+                seconds[name][-1].append(time.perf_counter() - started)
+    ours, *rivals = seconds
+    found: dict[str, Any] = {
+        f"{name}_ms": round(1000 * statistics.median(map(sum, runs[1:])) / len(inputs), 2)
+        for name, runs in seconds.items()
+    }
+    for rival in rivals:
+        ratios = [
+            b / a
+            for mine, theirs in zip(seconds[ours][1:], seconds[rival][1:], strict=True)
+            for a, b in zip(mine, theirs, strict=True)
+        ]
+        found[f"{rival}_over_{ours}"] = round(statistics.median(ratios), 2)
+    return found
 
 
 def main() -> None:
@@ -57,35 +125,50 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    torch.set_num_threads(1)
     logging.set_verbosity_error()
-    sentences = sorted(texts(), key=len)
-    batches = [sentences[i : i + BATCH] for i in range(0, len(sentences), BATCH)]
-    results = {}
-    for name in seqviz.MODEL_NAMES:
-        translator = seqviz.load(name)
-        seconds: dict[str, list[float]] = {"translate": [], "generate": []}
-        for _ in range(options.rounds):
-            for batch in batches:
-                started = time.perf_counter()
-                translator.translate(batch)
-                between = time.perf_counter()
-                generate(translator, batch)
-                seconds["translate"].append(between - started)
-                seconds["generate"].append(time.perf_counter() - between)
-        ratios = [b / a for a, b in zip(seconds["translate"], seconds["generate"], strict=True)]
-        rate = options.rounds * len(sentences) / sum(seconds["translate"])
-        results[name] = {
-            "sentences_per_second": round(rate, 1),
-            "times_as_fast_as_generate": round(statistics.median(ratios), 2),
-        }
-        print(f"{name:15} {rate:7.1f} sentences/s   {statistics.median(ratios):5.2f} × generate")
+    sentences = written("development", "examples")
+    every = sorted(written("passages", "aligned"), key=len)
+    batches = [every[i : i + BATCH] for i in range(0, len(every), BATCH)]
+    results: dict[str, Any] = {"one_sentence": {}, "batches": {}}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in seqviz.MODEL_NAMES:
+            translator = seqviz.load(name)
+            for threads in (1, 2):
+                torch.set_num_threads(threads)
+                sides: dict[str, Callable[[str], Any]] = {
+                    "seqviz": translator.translate,
+                    "without_attention": lambda text, t=translator: t.translate(
+                        text, attention=False
+                    ),
+                    "generate": lambda text, t=translator: generate(t, [text]),
+                }
+                if name == "transformer":
+                    try:
+                        sides["ctranslate2"] = ctranslate2(translator, folder, threads)
+                    except ModuleNotFoundError as error:
+                        print(f"without CTranslate2: {error}")
+                found = take_turns(sides, sentences, options.rounds)
+                results["one_sentence"].setdefault(name, {})[f"{threads}_threads"] = found
+                print(f"{name:15} one sentence, {threads} threads: {found}", flush=True)
+            torch.set_num_threads(1)
+            sides = {
+                "seqviz": lambda batch, t=translator: t.translate(batch, attention=False),
+                "generate": lambda batch, t=translator: generate(t, batch),
+            }
+            found = take_turns(sides, batches, options.rounds)
+            results["batches"][name] = found
+            print(f"{name:15} batches of {BATCH}, 1 thread: {found}", flush=True)
     if options.out:
         write_json(
             options.out,
             {
                 "command": "python benchmarks/decoding.py",
-                "data": {"name": "seqviz/texts.json", "sentences": len(sentences), "batch": BATCH},
+                "data": {
+                    "name": "seqviz/texts.json",
+                    "one_sentence": len(sentences),
+                    "batches": len(batches),
+                    "batch": BATCH,
+                },
                 "versions": versions(),
                 "hardware": hardware(),
                 "results": results,

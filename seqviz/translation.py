@@ -30,7 +30,7 @@ from transformers.utils import logging as transformers_logging
 from seqviz import search
 from seqviz import tokenizer as tokenizers
 from seqviz.architectures import MODEL_NAMES, num_parameters
-from seqviz.architectures.stepping import stepper_for
+from seqviz.architectures.stepping import Recorder, stepper_for
 from seqviz.attention_map import KINDS, AttentionMap
 from seqviz.corpus import MAX_SOURCE_PIECES, MAX_SOURCE_WORDS, MAX_TARGET_PIECES
 from seqviz.shipped import ModelError, models_folder
@@ -535,17 +535,23 @@ class Translator:
             "forbidden_token_ids": (self.tokenizer.unk_token_id, self.tokenizer.pad_token_id),
             "prefix": prefix,
         }
+        recorder = Recorder(self._stepper) if attention and len(units) == num_beams == 1 else None
         if num_beams == 1:
-            found = search.greedy(self._stepper, input_ids, mask, limits, **settings)
+            found = search.greedy(recorder or self._stepper, input_ids, mask, limits, **settings)
         else:
             found = search.beam_search(
                 self._stepper, input_ids, mask, limits, num_beams=num_beams, **settings
             )
         seconds = (time.perf_counter() - started) / len(units)
-        return [
-            self._translation(unit, hypothesis, seconds, num_beams, attention)
-            for unit, hypothesis in zip(units, found, strict=True)
-        ]
+        translations = []
+        for unit, hypothesis in zip(units, found, strict=True):
+            weights: dict[str, np.ndarray] = {}
+            if recorder is not None:
+                weights = _arrays(recorder.attention())
+            elif attention:
+                weights = self.attend(unit.ids, hypothesis.ids)
+            translations.append(self._translation(unit, hypothesis, seconds, num_beams, weights))
+        return translations
 
     def _pad(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         longest = max(map(len, rows))
@@ -557,7 +563,12 @@ class Translator:
         return ids.to(self.device), mask.to(self.device)
 
     def _translation(
-        self, unit: _Unit, found: search.Hypothesis, seconds: float, num_beams: int, attention: bool
+        self,
+        unit: _Unit,
+        found: search.Hypothesis,
+        seconds: float,
+        num_beams: int,
+        attentions: dict[str, np.ndarray],
     ) -> Translation:
         eos = self.tokenizer.eos_token
         ids = found.ids[:-1] if found.finished else found.ids
@@ -594,7 +605,7 @@ class Translator:
             seconds=seconds,
             num_beams=num_beams,
             notes=tuple(notes),
-            attentions=self.attend(unit.ids, found.ids) if attention else {},
+            attentions=attentions,
         )
 
     @torch.inference_mode()
@@ -610,26 +621,31 @@ class Translator:
         Returns:
             weights (L, H, T, S) by kind; empty for a model without attention.
         """
+        is_transformer = isinstance(self.model, MarianMTModel)
+        if not is_transformer and self.model.config.context != "attention":
+            return {}
         input_ids, mask = self._pad([(*source_ids, self.tokenizer.eos_token_id)])
         start = self.model.config.decoder_start_token_id
         decoder_input_ids = torch.tensor([[start, *target_ids[:-1]]], device=self.device)
-        output = self.model(
-            input_ids=input_ids,
-            attention_mask=mask,
-            decoder_input_ids=decoder_input_ids,
-            use_cache=False,
-            output_attentions=True,
-        )
-        found = {
-            "cross": output.cross_attentions,
-            "encoder": output.encoder_attentions,
-            "decoder": output.decoder_attentions,
-        }
-        return {
-            kind: torch.cat(list(layers)).float().cpu().numpy()
-            for kind, layers in found.items()
-            if layers
-        }
+        # The models without their output layers, of which nothing is needed here.
+        if is_transformer:
+            output = self.model.model(
+                input_ids=input_ids,
+                attention_mask=mask,
+                decoder_input_ids=decoder_input_ids,
+                use_cache=False,
+                output_attentions=True,
+            )
+            found = {
+                "cross": output.cross_attentions,
+                "encoder": output.encoder_attentions,
+                "decoder": output.decoder_attentions,
+            }
+        else:
+            encoded = self.model.model.encoder(input_ids=input_ids, attention_mask=mask)
+            _, _, weights, _ = self.model.model.decoder(decoder_input_ids, encoded, mask.bool())
+            found = {"cross": (weights.unsqueeze(1),)}
+        return _arrays({kind: torch.cat(list(layers)) for kind, layers in found.items()})
 
     @torch.inference_mode()
     def vector(self, translation: Translation) -> np.ndarray:
@@ -750,6 +766,10 @@ class Translator:
             notes=tuple(notes),
             parts=tuple(outputs),
         )
+
+
+def _arrays(weights: dict[str, Tensor]) -> dict[str, np.ndarray]:
+    return {kind: values.float().cpu().numpy() for kind, values in weights.items()}
 
 
 # ---------------------------------------------------------------------------------------------

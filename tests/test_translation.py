@@ -94,6 +94,20 @@ def test_attention_is_that_of_the_hypothesis_shown(
     assert compared
 
 
+@pytest.mark.parametrize("name", MODEL_NAMES)
+@pytest.mark.parametrize("text", [SENTENCES[0], SENTENCES[2], SENTENCES[-1]])
+def test_attention_seen_on_the_way_is_that_of_a_second_pass(
+    name: str, text: str, translators: dict[str, Translator]
+) -> None:
+    """Alone, a sentence keeps what its steps saw; in a batch it is computed from the finished output."""
+    alone = translators[name].translate(text)
+    batched = translators[name].translate([text, SENTENCES[-1]])[0]
+    assert alone.target_ids == batched.target_ids
+    assert set(alone.attentions) == set(batched.attentions)
+    for kind, weights in alone.attentions.items():
+        np.testing.assert_allclose(weights, batched.attentions[kind], atol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["lstm-attention", "transformer"])
 def test_attention_shapes_and_sums(name: str, translators: dict[str, Translator]) -> None:
     found = translators[name].translate("The old sailor has forgotten this question!")
