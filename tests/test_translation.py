@@ -100,8 +100,8 @@ def test_attention_seen_on_the_way_is_that_of_a_second_pass(
     name: str, text: str, translators: dict[str, Translator]
 ) -> None:
     """Alone, a sentence keeps what its steps saw; in a batch it is computed from the finished output."""
-    alone = translators[name].translate(text)
-    batched = translators[name].translate([text, SENTENCES[-1]])[0]
+    alone = translators[name].translate(text, attention=True)
+    batched = translators[name].translate([text, "a"], attention=True)[0]
     assert alone.target_ids == batched.target_ids
     assert set(alone.attentions) == set(batched.attentions)
     for kind, weights in alone.attentions.items():
