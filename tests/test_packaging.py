@@ -25,6 +25,7 @@ LAYERS = [
     {
         *(
             "attribution",
+            "building",
             "coverage",
             "evaluation",
             "export",
