@@ -1163,6 +1163,42 @@ app.add_typer(corpus_app, name="corpus")
 
 
 @app.command()
+def bench(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="Such as decoding, training, startup, load; all if left out."),
+    ] = None,
+) -> None:
+    """Measure speed and memory, and write the table of benchmarks/README.md.
+
+    Works in a checkout, with tests/requirements.txt installed, on a machine with nothing else to do.
+
+    Example: seqviz bench decoding startup
+    """
+    import subprocess
+
+    folder = Path(__file__).resolve().parents[1] / "benchmarks"
+    known = sorted(path.stem for path in folder.glob("*.py") if path.stem != "table")
+    if not known:
+        raise ClickException(
+            f"expected the benchmarks of a checkout in {folder}, found none; run this from a clone of "
+            "the repository"
+        )
+    if wrong := [name for name in names or () if name not in known]:
+        raise UsageError(f"expected some of {', '.join(known)}; got {', '.join(wrong)}")
+    environment = {**os.environ, "PYTHONPATH": str(folder.parent)}
+    for name in names or known:
+        typer.echo(f"{name} …", err=True)
+        out = folder / f"{name}.json"
+        command = [sys.executable, str(folder / f"{name}.py"), "--out", str(out)]
+        if code := subprocess.run(command, env=environment, cwd=folder.parent).returncode:
+            raise ClickException(f"the benchmark {name} ended with {code}; see what it said above")
+    table = [sys.executable, str(folder / "table.py")]
+    subprocess.run(table, env=environment, cwd=folder.parent, check=True)
+    typer.echo((folder / "README.md").read_text(encoding="utf-8").split("## Results")[-1].strip())
+
+
+@app.command()
 def page(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="0 takes a free one.")] = 7860,

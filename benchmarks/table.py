@@ -1,0 +1,166 @@
+"""Write the results of all benchmarks into benchmarks/README.md, from their JSON files.
+
+    python benchmarks/table.py
+
+A benchmark that was not run has no line. `seqviz bench` runs the benchmarks and then this.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from seqviz.report import fill_readme, write_text
+
+HERE = Path(__file__).resolve().parent
+Results = dict[str, Any]
+
+
+def _each(results: Results, say: Callable[[Any], str]) -> str:
+    return "; ".join(f"`{name}` {say(found)}" for name, found in results.items())
+
+
+def decoding(results: Results) -> list[tuple[str, str]]:
+    rows = []
+    for threads in ("1_threads", "2_threads"):
+        number = threads[0]
+
+        def say(found: Any, threads: str = threads) -> str:
+            one = found[threads]
+            said = f"{one['seqviz_ms']:.0f} ms, `generate` {one['generate_over_seqviz']:.2f} times"
+            if "ctranslate2_over_seqviz" in one:
+                said += f", CTranslate2 {one['ctranslate2_over_seqviz']:.2f} times as long"
+            return said
+
+        rows.append(
+            (
+                f"one sentence, greedy, with its attention, {number} thread{'s' * (number != '1')}",
+                _each(results["one_sentence"], say),
+            )
+        )
+    rows.append(
+        (
+            "batches of 32, greedy, 1 thread",
+            _each(
+                results["batches"],
+                lambda found: f"`generate` {found['generate_over_seqviz']:.2f} times as long",
+            ),
+        )
+    )
+    return rows
+
+
+def training(results: Results) -> list[tuple[str, str]]:
+    return [
+        (
+            "target tokens a second in training, 1 thread",
+            _each(
+                results,
+                lambda found: (
+                    f"{found['target_tokens_per_second']:,.0f}, "
+                    f"{found['times_as_fast_as_the_plain_loop']:.2f} times a plain loop, "
+                    f"{100 * found['share_of_matmul_rate']:.0f} % of the matmul rate"
+                ),
+            ),
+        )
+    ]
+
+
+def startup(results: Results) -> list[tuple[str, str]]:
+    median = results["median"]
+    return [
+        (
+            "from `python app.py` to an answer",
+            f"page {median['page_seconds']:.1f} s ({median['times_an_empty_page']:.2f} times an empty "
+            f"Gradio page), models warm {median['warm_seconds']:.1f} s, {median['warm_mib']:,.0f} MiB",
+        )
+    ]
+
+
+def load(results: Results) -> list[tuple[str, str]]:
+    rows = []
+    if crowd := results.get("visitors_at_once"):
+        rows.append(
+            (
+                f"{crowd['visitors']} visitors at once, {crowd['words']} words each",
+                f"95 % answered within {crowd['p95_seconds']:.1f} s ({crowd['p95_over_alone']:.0f} "
+                f"times one visitor alone), {len(crowd['wrong'])} wrong",
+            )
+        )
+    if closed := results.get("closed_tab"):
+        rows.append(
+            (
+                "a tab closed while it works",
+                f"{100 * closed['share_of_work_after_closing']:.0f} % of the work was done",
+            )
+        )
+    if many := results.get("many_requests"):
+        rows.append(
+            (
+                f"memory over {many['requests']:,} requests",
+                f"{many['second_half_growth_mib']:+.0f} MiB in the second half",
+            )
+        )
+    return rows
+
+
+def saliency(results: Results) -> list[tuple[str, str]]:
+    return [
+        (
+            "saliency against one backward pass for each output token",
+            _each(results, lambda found: f"{found['times_as_fast_as_the_loop']:.1f} times as fast"),
+        )
+    ]
+
+
+def attention_map(results: Results) -> list[tuple[str, str]]:
+    return [
+        (
+            "a map of 60 × 60 words on the screen, after the translation",
+            _each(results, lambda found: f"{found['after_translation_seconds']:.2f} s"),
+        )
+    ]
+
+
+def bootstrap(results: Results) -> list[tuple[str, str]]:
+    return [
+        (
+            "intervals from cached counts against scoring every resample",
+            f"{results['times_as_fast_as_scoring_anew']:.0f} times as fast",
+        )
+    ]
+
+
+BENCHMARKS: dict[str, Callable[[Results], list[tuple[str, str]]]] = {
+    "decoding": decoding,
+    "training": training,
+    "startup": startup,
+    "load": load,
+    "attention_map": attention_map,
+    "saliency": saliency,
+    "bootstrap": bootstrap,
+}
+
+
+def table(folder: Path) -> str:
+    """The results as Markdown: what, figures, and the command with its hardware and PyTorch."""
+    lines = ["| what | measured | by |", "| --- | --- | --- |"]
+    for name, rows_of in BENCHMARKS.items():
+        file = folder / f"{name}.json"
+        if not file.is_file():
+            continue
+        content = json.loads(file.read_text(encoding="utf-8"))
+        by = f"`{content['command']}`, {content['hardware']}, torch {content['versions']['torch']}"
+        lines += [f"| {what} | {said} | {by} |" for what, said in rows_of(content["results"])]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    readme = HERE / "README.md"
+    write_text(readme, fill_readme(readme.read_text(encoding="utf-8"), table(HERE)))
+
+
+if __name__ == "__main__":
+    main()
