@@ -18,6 +18,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -408,6 +409,9 @@ def _encode_into(
         "first_lines": dict(sorted(first_lines.items())),
     }
     folder.parent.mkdir(parents=True, exist_ok=True)
+    for left_over in folder.parent.glob(".encoding-*"):  # of a call that was killed
+        if time.time() - left_over.stat().st_mtime > 24 * 3600:  # not of one at work
+            shutil.rmtree(left_over, ignore_errors=True)
     aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".encoding-"))
     try:
         for name, array in arrays.items():

@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate import Accelerator, PartialState
+from accelerate.utils.environment import parse_flag_from_env
 from accelerate.utils.operations import broadcast_object_list
 from accelerate.utils.other import load as load_pickled
 from safetensors import SafetensorError
@@ -818,7 +819,8 @@ def processes() -> PartialState:
 
     They wait for one another up to an hour: the first one may have a large corpus to encode.
     """
-    return PartialState(timeout=timedelta(hours=1))
+    on_cpu = parse_flag_from_env("ACCELERATE_USE_CPU")  # as `Accelerator` itself asks
+    return PartialState(on_cpu, timeout=timedelta(hours=1))
 
 
 def _precision(asked: str) -> str:
@@ -833,7 +835,7 @@ def _precision(asked: str) -> str:
         )
     if asked != "auto":
         return asked
-    on_gpu = torch.cuda.is_available() and PartialState().device.type == "cuda"
+    on_gpu = torch.cuda.is_available() and processes().device.type == "cuda"
     return "bf16" if on_gpu and torch.cuda.is_bf16_supported(including_emulation=False) else "no"
 
 
