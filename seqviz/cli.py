@@ -122,8 +122,9 @@ def tokenizer(
         for path in files:
             every = corpus.read_pairs(path, unusable=lambda *_: None)
             for pair in islice(every, 0, None, step):
-                yield pair.source
-                yield pair.target
+                if len(pair.source) + len(pair.target) <= corpus.MAX_LINE_CHARACTERS:
+                    yield pair.source
+                    yield pair.target
 
     made = tokenizers.train(text(), out, vocabulary_size=vocabulary_size)
     typer.echo(f"{len(made):,} pieces in {out}", err=True)

@@ -35,7 +35,7 @@ MAX_TARGET_PIECES = 200
 MAX_LENGTH_RATIO = 4.0
 """Longest side over shortest, in pieces plus `_RATIO_SLACK`."""
 _RATIO_SLACK = 6
-_MAX_LINE_CHARACTERS = 20_000
+MAX_LINE_CHARACTERS = 20_000
 _MAX_UNUSABLE = 0.1
 """Share of lines that are not UTF-8 or have not three columns, beyond which a file is refused."""
 
@@ -369,8 +369,8 @@ def _encode_into(
         lines += 1
         for what in _oddities(number, raw, pair):
             count(odd, what, number)
-        if len(pair.source) + len(pair.target) > _MAX_LINE_CHARACTERS:
-            count(dropped, f"line over {_MAX_LINE_CHARACTERS} characters", number)
+        if len(pair.source) + len(pair.target) > MAX_LINE_CHARACTERS:
+            count(dropped, f"line over {MAX_LINE_CHARACTERS} characters", number)
         elif not pair.source.strip() or not pair.target.strip():
             count(dropped, "empty side", number)
         elif pair == before:

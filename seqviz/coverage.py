@@ -389,7 +389,7 @@ def estimate(
         usable.append(
             [
                 (pair.source, pair.target)
-                for pair in corpus.read_pairs(path, unusable=lambda *_: None)
+                for pair in corpus.read_pairs(path)
                 if pair.source.count(" ") + 1 <= MAX_WORDS >= pair.target.count(" ") + 1
             ]
         )

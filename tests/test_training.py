@@ -7,8 +7,6 @@ import math
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -1070,53 +1068,3 @@ def test_precision(run, tmp_path):
     assert losses["bf16"] == pytest.approx(losses["no"], abs=0.05)
     with pytest.raises(TrainingError, match="mixed precision of bf16, no or auto, got 'fp8'; give"):
         run(Trace(), tokens=600, mixed_precision="fp8")
-
-
-# ---------------------------------------------------------------------------------------------
-# Two real processes
-
-PROGRAM = """
-import json, os, signal, sys
-import torch
-from seqviz import corpus, tokenizer, training
-
-torch.set_num_threads(1)
-folder, stop_at, config, recipe = sys.argv[1], int(sys.argv[2]), *map(json.loads, sys.argv[3:])
-shared = tokenizer.load(folder + "/tokenizer")
-data = corpus.encode_corpus(folder + "/one.tsv", shared, folder + "/encoded")
-
-
-def on_step(position, loss):
-    if position.step == stop_at and os.environ["RANK"] == "0":  # the other one is not told
-        os.kill(os.getpid(), signal.SIGTERM)
-
-
-training.train(
-    "lstm-attention", [corpus.Source(data)], shared, folder + "/two", folder + "/two-model",
-    recipe=training.Recipe(**recipe), config=config, tokens=3_000, accumulate=2, on_step=on_step,
-)
-"""
-
-
-@pytest.mark.slow
-def test_two_processes_are_one(run, folder, sources, tmp_path, tiny_tokenizer_folder):
-    """Two processes, stopped by a signal to one of them and resumed, end with one's weights."""
-    recipe = {"batch_tokens": 250, "warmup_tokens": 1_000, "matrix_learning_rate": 0.0}
-    shutil.copytree(tiny_tokenizer_folder, tmp_path / "tokenizer")
-    shutil.copy(folder / "one.tsv", tmp_path)
-    one = run(Trace(), tokens=3_000, data=sources[:1], recipe=Recipe(**recipe))
-    for stop_at in (5, 0):
-        subprocess.run(
-            [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
-             "--no-python", sys.executable, "-c", PROGRAM, str(tmp_path), str(stop_at),
-             json.dumps(CONFIG), json.dumps(recipe)],
-            check=True, timeout=300, env={**os.environ, "ACCELERATE_USE_CPU": "1"},
-        )  # fmt: skip
-        assert (tmp_path / "two-model").exists() == (stop_at == 0)
-    report = json.loads((tmp_path / "two-model" / "training.json").read_text())
-    assert report["processes"] == 2
-    for key in ("steps", "target_tokens", "length_histogram", "next"):
-        assert report[key] == one.report[key]
-    expected = weights(tmp_path / "run" / "cooldown-3000")
-    for key, value in weights(tmp_path / "two" / "cooldown-3000").items():
-        torch.testing.assert_close(value, expected[key], rtol=0, atol=1e-5)

@@ -230,15 +230,13 @@ def test_a_disk_that_is_really_full(server, data, whole, small_disk):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_first_signal_saves(server, data, whole, tmp_path, number):
-    life = server.start(*command(data, tmp_path, "--save-minutes", 60))
-    while "tokens/s" not in life.said and not (tmp_path / "runs" / f"{NAME}-1").exists():
-        time.sleep(0.01)
-    time.sleep(10 * whole[1])
+    life = server.start(*command(data, tmp_path))
+    wait_for_step(tmp_path, 5)
     life.kill(number)
     assert life.wait() == 130
     assert "saving, then ending; a second signal ends at once" in life.said
     assert re.search(r"saved after [\d,]+ target tokens; the same command goes on\n$", life.said)
-    assert newest_step(tmp_path) > 0
+    assert 5 <= newest_step(tmp_path) < whole[0].report["steps"]
     finish(server, data, tmp_path, whole[0])
 
 
@@ -258,6 +256,55 @@ def test_the_second_signal_ends_at_once(server, data, whole, tmp_path, first, th
     assert "saved after" not in life.said
     assert newest_step(tmp_path) == 4
     finish(server, data, tmp_path, whole[0])
+
+
+# ---------------------------------------------------------------------------------------------
+# A corpus that has been through a lot
+
+
+def test_knocks_of_the_corpus(server, data, whole, tmp_path):
+    """What cannot be used changes nothing: tokenizer and model are those of the clean corpus."""
+    bad = {
+        b"d\tx\t" + b"y " * 2_500_000: "line over 20000 characters",
+        b"d\tonly two": "not 3 columns",
+        b"d\tone\ttwo\tthree": "not 3 columns",
+        b"d\tcaf\xe9\tcaf\xe9": "not UTF-8",
+        b"d\ta\0b\tc": "NUL character",
+    }
+    rows = (data / "train.tsv").read_bytes().splitlines()
+    rows[40] = rows[40].replace(b" ", "\u2028".encode(), 1).replace(b" ", b"\f", 1)
+    for number, row in enumerate(bad):
+        rows.insert(5 * number + 3, row)
+    knocked = tmp_path / "data"
+    shutil.copytree(data, knocked)
+    (knocked / "train.tsv").write_bytes(b"\xef\xbb\xbf" + b"\r\n".join(rows) + b"\r\n")
+
+    made = {}
+    for name, folder in (("clean", data), ("knocked", knocked)):
+        life = server.start(
+            "tokenizer", "--data", folder / "train.tsv", "--out", tmp_path / name,
+            "--vocabulary-size", 200,
+        )  # fmt: skip
+        assert life.wait() == 0, life.said
+        made[name] = (tmp_path / name / "tokenizer.json").read_bytes()
+    assert (
+        f"note: {knocked}/train.tsv: 4 lines without a pair are passed over; the first, line 9: "
+        in life.said
+    )
+    assert made["clean"] == made["knocked"]
+
+    life = server.start(*command(knocked, tmp_path))
+    assert life.wait() == 0, life.said
+    assert (
+        "train.tsv: 61 of 66 lines kept; dropped: 1 NUL character (first: line 24), 1 line over 20000 "
+        "characters (first: line 4), 2 not 3 columns (first: line 9), 1 not UTF-8 (first: line 19); odd "
+        "but harmless: 1 byte-order mark (first: line 1), 62 line end with carriage return (first: line "
+        "1), 1 line separator inside a line (first: line 46)\n"
+    ) in life.said  # fmt: skip
+    outcome = Outcome(tmp_path)
+    (about,) = outcome.report["data"]
+    assert about["dropped"]["not 3 columns"] == 2 and about["first_lines"]["NUL character"] == 24
+    outcome.is_the_same_as(whole[0])
 
 
 # ---------------------------------------------------------------------------------------------
