@@ -426,12 +426,16 @@ def test_two_processes_are_one(server, data, alone, tmp_path, tiny_tokenizer):
         assert sorted(seen) == sorted(examples[epoch])
 
 
-def test_two_processes_stopped_and_resumed(server, data, alone, tmp_path):
-    """A signal to one of them stops both; two go on, or one, to what one alone comes to."""
+@pytest.mark.parametrize("signalled", [0, 1])
+def test_two_processes_stopped_and_resumed(server, data, alone, tmp_path, signalled):
+    """A signal to one of them stops both; two go on, or one, to what one alone comes to.
+
+    The signal comes twice in close succession, as from a terminal and from a launcher.
+    """
     lives = start_two(
         server,
         command(data, tmp_path / "two", *SHARED, "--save-minutes", 60),
-        RECORD=record(tmp_path / "record"), _1={"SIGNALS": "7 fsync 15 15"},
+        RECORD=record(tmp_path / "record"), **{f"_{signalled}": {"SIGNALS": "7 fsync 15 15"}},
     )  # fmt: skip
     assert [life.wait() for life in lives] == [130, 130], [life.said for life in lives]
     assert "saved after" in lives[0].said
