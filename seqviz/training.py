@@ -871,7 +871,13 @@ def _claim(
     }
     path = run_folder / "settings.json"
     if path.is_file():
-        found = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            found = dict(json.loads(path.read_text(encoding="utf-8")))
+        except ValueError as error:
+            raise TrainingError(
+                f"expected the settings of the run in {path}, which is damaged ({error}); delete the file "
+                "if the command is the one that began the run"
+            ) from None
         for key, value in settings.items():
             # Runs begun before the tokenizer was recorded go on.
             if found.get(key, value) != value:

@@ -447,6 +447,16 @@ def test_hard_knocks_are_counted_named_and_harmless(file, tmp_path, tiny_tokeniz
     assert odd.count(hello) == 4
 
 
+def test_left_overs_of_killed_calls_go(file, tmp_path, tiny_tokenizer):
+    """But for those of today, which may be another process's work."""
+    cache = tmp_path / "cache"
+    for name in (".encoding-old", ".encoding-new"):
+        (cache / name).mkdir(parents=True)
+    os.utime(cache / ".encoding-old", (0, 0))
+    corpus.encode_corpus(file, tiny_tokenizer, cache)
+    assert {path.name for path in cache.glob(".*")} == {".encoding-new"}
+
+
 def test_a_clean_file_has_nothing_to_say(file, tmp_path, tiny_tokenizer):
     information = corpus.encode_corpus(file, tiny_tokenizer, tmp_path / "cache").information
     assert information["dropped"] == information["odd"] == information["first_lines"] == {}

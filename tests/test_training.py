@@ -736,6 +736,18 @@ def test_other_settings_in_the_same_run_folder(run, sources, tmp_path, arguments
     assert newest(tmp_path / "run").name == "checkpoint-00000002"
 
 
+def test_damaged_settings(run, tmp_path):
+    run(Trace(), tokens=BUDGET, stop_at=2)
+    path = tmp_path / "run" / "settings.json"
+    truncate(path)
+    with pytest.raises(
+        TrainingError, match="expected the settings .* is damaged .*; delete the file"
+    ):
+        run(Trace(), tokens=BUDGET)
+    path.unlink()
+    assert run(Trace(), tokens=BUDGET, stop_at=3).position.step == 3
+
+
 def test_other_tokenizer_in_the_same_run_folder(run, sources, tmp_path, tiny_tokenizer_folder):
     run(Trace(), tokens=BUDGET, stop_at=2)
     other = AutoTokenizer.from_pretrained(tiny_tokenizer_folder)
