@@ -259,19 +259,21 @@ def _old(folder: Path) -> Path:
 
 
 def _put_in_place(aside: Path, folder: Path) -> None:
-    """Rename `aside` to `folder`. What stood there goes last: `_recover` brings it back after a kill."""
+    """Rename `aside` to `folder`. What stood there goes last, or comes back where that fails."""
     for file in aside.iterdir():
         with file.open("rb") as stream:
             os.fsync(stream.fileno())  # a rename must never outrun the content
     if folder.exists():
         shutil.rmtree(_old(folder), ignore_errors=True)
         os.replace(folder, _old(folder))
-    os.replace(aside, folder)
-    shutil.rmtree(_old(folder), ignore_errors=True)
+    try:
+        os.replace(aside, folder)
+    finally:
+        _recover(folder)
 
 
 def _recover(folder: Path) -> None:
-    """Undo what a kill within `_put_in_place` left: the old folder comes back, or goes at last."""
+    """End what `_put_in_place` began, perhaps before a kill: the old folder goes, or comes back."""
     if _old(folder).exists():
         if folder.exists():
             shutil.rmtree(_old(folder), ignore_errors=True)

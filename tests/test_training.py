@@ -685,6 +685,24 @@ def test_killed_while_a_model_takes_the_place_of_another(
     assert (out / "old").exists() and [p.name for p in out.parent.iterdir()] == ["transformer"]
 
 
+def test_a_rename_that_fails_brings_the_model_back(finished, tmp_path, tiny_tokenizer, monkeypatch):
+    _, model_folder, _ = finished
+    out = tmp_path / "models" / "transformer"
+    shutil.copytree(model_folder, out)
+    (out / "old").touch()
+    real = os.replace
+
+    def replace(source, target):
+        if Path(source).name.endswith("-new"):
+            raise OSError(28, "No space left on device")
+        real(source, target)
+
+    monkeypatch.setattr(training.os, "replace", replace)
+    with pytest.raises(OSError, match="No space left"):
+        training.save_model(build("transformer", 300, **TRANSFORMER), tiny_tokenizer, out, {})
+    assert (out / "old").exists() and [p.name for p in out.parent.iterdir()] == ["transformer"]
+
+
 def test_training_brings_a_model_back(run, finished, tmp_path):
     """A run into a folder whose model a kill has left aside: it is back before the first step."""
     _, model_folder, _ = finished
