@@ -101,14 +101,30 @@ def tokenizer(
     from seqviz import tokenizer as tokenizers
 
     files = [_split_repeat(text)[0] for text in data]
-    pairs = sum(1 for path in files for _ in corpus.read_pairs(path))
+    pairs = 0
+    for path in files:
+        unusable: list[str] = []
+        pairs += sum(
+            1
+            for _ in corpus.read_pairs(
+                path, unusable=lambda number, why, to=unusable: to.append(f"line {number}: {why}")
+            )
+        )
+        if unusable:
+            typer.echo(
+                f"note: {path}: {len(unusable):,} lines without a pair are passed over; the first, "
+                f"{unusable[0]}",
+                err=True,
+            )
     step = max(1, round(2 * pairs / sentences))
 
     def text() -> Iterator[str]:
         for path in files:
-            for pair in islice(corpus.read_pairs(path), 0, None, step):
-                yield pair.source
-                yield pair.target
+            every = corpus.read_pairs(path, unusable=lambda *_: None)
+            for pair in islice(every, 0, None, step):
+                if len(pair.source) + len(pair.target) <= corpus.MAX_LINE_CHARACTERS:
+                    yield pair.source
+                    yield pair.target
 
     made = tokenizers.train(text(), out, vocabulary_size=vocabulary_size)
     typer.echo(f"{len(made):,} pieces in {out}", err=True)
@@ -158,6 +174,12 @@ def train(
     ] = 0.012,
     warmup_tokens: Annotated[int, typer.Option(min=0, help="Target tokens of warm-up.")] = 150_000,
     accumulate: Annotated[int, typer.Option(min=1, help="Chunks of a batch, to save memory.")] = 1,
+    mixed_precision: Annotated[
+        str, typer.Option(help="bf16, no, or auto: bf16 on a GPU that has it.")
+    ] = "auto",
+    save_minutes: Annotated[
+        float, typer.Option(min=0, help="Minutes between two saved states; 0 saves every step.")
+    ] = 4.0,
     threads: Annotated[
         int, typer.Option(min=0, help="CPU threads; 0 leaves PyTorch's choice.")
     ] = 0,
@@ -165,7 +187,7 @@ def train(
     """Train a model, or go on with it.
 
     Ctrl-C and SIGTERM save first; the same command goes on. A larger --tokens goes on from the state
-    before the cool-down. For several GPUs: accelerate launch -m seqviz train …
+    before the cool-down. For several GPUs: accelerate launch --multi_gpu -m seqviz train …
 
     Example: seqviz train lstm --data train.tsv.xz --dev dev.tsv.xz --tokens 2000000 --out models/lstm
     """
@@ -181,41 +203,56 @@ def train(
     runs = runs or _default_runs()
     shared = tokenizers.load(tokenizer)
     cache = runs / "encoded"
-    kept_out = corpus.held_out_digests(held_out or [])
-    sources = [
-        corpus.Source(corpus.encode_corpus(path, shared, cache, held_out=kept_out), repeat)
-        for path, repeat in map(_split_repeat, data)
-    ]
+    processes = training.processes()
+
+    def note(text: str) -> None:
+        if processes.is_main_process:
+            typer.echo(text, err=True)
+
+    with processes.main_process_first():  # the others then find the encoded corpora
+        kept_out = corpus.held_out_digests(held_out or [])
+        sources = [
+            corpus.Source(corpus.encode_corpus(path, shared, cache, held_out=kept_out), repeat)
+            for path, repeat in map(_split_repeat, data)
+        ]
+        encoded_dev = None if dev is None else corpus.encode_corpus(dev, shared, cache)
+    for encoded in [
+        *(source.corpus for source in sources),
+        *([encoded_dev] if encoded_dev else []),
+    ]:
+        note(corpus.findings(encoded.information))
     if dev is None:
-        typer.echo(
-            "note: without --dev there is no validation loss, and seqviz.load refuses the model",
-            err=True,
-        )
+        note("note: without --dev there is no validation loss, and seqviz.load refuses the model")
     if 0 < tokens < 4 * warmup_tokens:
-        typer.echo(
+        note(
             f"note: the warm-up takes {warmup_tokens:,} of {tokens:,} tokens; for a short run give a "
-            "smaller --warmup-tokens and --batch-tokens",
-            err=True,
+            "smaller --warmup-tokens and --batch-tokens"
         )
-    result = training.train(
-        name,
-        sources,
-        shared,
-        runs / f"{name}-{seed}",
-        out,
-        recipe=training.Recipe(
-            batch_tokens=batch_tokens,
-            learning_rate=learning_rate,
-            matrix_learning_rate=matrix_learning_rate,
-            warmup_tokens=warmup_tokens,
-            seed=seed,
-        ),
-        tokens=tokens,
-        minutes=minutes,
-        dev=None if dev is None else corpus.encode_corpus(dev, shared, cache),
-        start_from=start_from,
-        accumulate=accumulate,
-    )
+    try:
+        result = training.train(
+            name,
+            sources,
+            shared,
+            runs / f"{name}-{seed}",
+            out,
+            recipe=training.Recipe(
+                batch_tokens=batch_tokens,
+                learning_rate=learning_rate,
+                matrix_learning_rate=matrix_learning_rate,
+                warmup_tokens=warmup_tokens,
+                seed=seed,
+            ),
+            tokens=tokens,
+            minutes=minutes,
+            dev=encoded_dev,
+            start_from=start_from,
+            accumulate=accumulate,
+            mixed_precision=mixed_precision,
+            save_minutes=save_minutes,
+        )
+    except KeyboardInterrupt as error:
+        typer.echo(f"seqviz: {str(error) or 'stopped'}", err=True)
+        raise typer.Exit(130) from None
     if result.report is not None:
         _finish_model(out, result.report, dev, about_data)
     if result.interrupted:
@@ -232,7 +269,7 @@ def _finish_model(
         from seqviz import corpus, scores
         from seqviz.translation import load
 
-        pairs = list(corpus.read_pairs(dev))
+        pairs = list(corpus.read_pairs(dev, unusable=lambda *_: None))
         pairs = [p for p in pairs if 0 < len(p.source.split()) <= corpus.MAX_SOURCE_WORDS]
         pairs = pairs[:: max(1, len(pairs) // 500)][:500]
         translations = load(folder).translate([p.source for p in pairs])

@@ -15,11 +15,13 @@ import hashlib
 import json
 import lzma
 import os
+import re
 import shutil
 import tempfile
+import time
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -33,7 +35,9 @@ MAX_TARGET_PIECES = 200
 MAX_LENGTH_RATIO = 4.0
 """Longest side over shortest, in pieces plus `_RATIO_SLACK`."""
 _RATIO_SLACK = 6
-_MAX_LINE_CHARACTERS = 20_000
+MAX_LINE_CHARACTERS = 20_000
+_MAX_UNUSABLE = 0.1
+"""Share of lines that are not UTF-8 or have not three columns, beyond which a file is refused."""
 
 ENCODING_VERSION = 2
 """Raise it when cleaning or the stored format changes: old encoded corpora are then made anew."""
@@ -63,44 +67,90 @@ def _open(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
-def read_pairs(path: str | os.PathLike[str]) -> Iterator[Pair]:
+class UnusableLine(ValueError):
+    """A line that holds no pair. `reason` is a few words, the message says what came."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+def _pair(number: int, raw: bytes) -> Pair | None:
+    """The pair of a line, None if it is empty. Only the first one may begin with a byte-order mark.
+
+    Raises:
+        UnusableLine: not UTF-8, not three columns, or a NUL.
+    """
+    try:
+        line = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise UnusableLine(
+            "not UTF-8",
+            f"expected UTF-8, got byte 0x{error.object[error.start]:02x} at position {error.start}; "
+            "convert the file to UTF-8",
+        ) from None
+    if not line:
+        return None  # often the last one
+    columns = line.split("\t")
+    if len(columns) != 3:
+        advice = (
+            "add the missing column"
+            if len(columns) < 3
+            else "replace tabs inside sentences by spaces"
+        )
+        raise UnusableLine(
+            "not 3 columns",
+            "expected 3 tab-separated columns (document, source, target), got "
+            f"{len(columns)}; {advice}",
+        )
+    if "\0" in line:
+        raise UnusableLine(
+            "NUL character", "expected text, got a NUL character; the line is damaged"
+        )
+    return Pair(*columns)
+
+
+def read_pairs(
+    path: str | os.PathLike[str],
+    *,
+    unusable: Callable[[int, UnusableLine], object] | None = None,
+) -> Iterator[Pair]:
     """Yield the pairs of a corpus file.
 
     Only ``\\n`` (or ``\\r\\n``) ends a line, quotes are text, a byte-order mark and empty lines are dropped. Sides are
     returned as they stand: cleaning is `encode_corpus`'s job.
 
+    Args:
+        unusable: called with the number of a line that holds no pair and why, and the line is passed
+            over. Without it the first such line is an error.
     Raises:
-        CorpusError: no such file, an empty or damaged file, a line that is not UTF-8 or has not
-            exactly three columns.
+        CorpusError: no such file, an empty or damaged file, a line that holds no pair.
     """
-    path = Path(path)
+    for number, raw in _lines(Path(path)):
+        try:
+            pair = _pair(number, raw)
+        except UnusableLine as error:
+            if unusable is None:
+                raise CorpusError(f"{path}, line {number}: {error}") from None
+            unusable(number, error)
+            continue
+        if pair:
+            yield pair
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file with their numbers, from 1.
+
+    Raises:
+        CorpusError: no such file, an empty or damaged file.
+    """
     if not path.is_file():
         raise CorpusError(f"expected a corpus file at {path}, found none; check the path")
     number = 0
     try:
         with _open(path) as stream:
             for number, raw in enumerate(stream, start=1):
-                try:
-                    line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
-                except UnicodeDecodeError as error:
-                    raise CorpusError(
-                        f"{path}, line {number}: expected UTF-8, got byte 0x{error.object[error.start]:02x} "
-                        f"at position {error.start}; convert the file to UTF-8"
-                    ) from None
-                if not line.strip("\r\n"):
-                    continue  # often the last one
-                columns = line.rstrip("\r\n").split("\t")
-                if len(columns) != 3:
-                    raise CorpusError(
-                        f"{path}, line {number}: expected 3 tab-separated columns (document, source, "
-                        f"target), got {len(columns)}; "
-                        + (
-                            "add the missing column"
-                            if len(columns) < 3
-                            else "replace tabs inside sentences by spaces"
-                        )
-                    )
-                yield Pair(*columns)
+                yield number, raw
     except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
         raise CorpusError(
             f"{path}: cannot be read past line {number} ({error}); the file is damaged or cut short, "
@@ -108,6 +158,22 @@ def read_pairs(path: str | os.PathLike[str]) -> Iterator[Pair]:
         ) from error
     if number == 0:
         raise CorpusError(f"{path}: expected at least one line, the file is empty")
+
+
+_INSIDE_A_LINE = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+"""What other readers take for the end of a line."""
+
+
+def _oddities(number: int, raw: bytes, pair: Pair) -> Iterator[str]:
+    """What is unusual in a line, but harmless here."""
+    if number == 1 and raw.startswith(b"\xef\xbb\xbf"):
+        yield "byte-order mark"
+    if raw.endswith(b"\r\n"):
+        yield "line end with carriage return"
+    if any(_INSIDE_A_LINE.search(side) for side in pair):
+        yield "line separator inside a line"
+    if any(side.count('"') % 2 for side in pair):
+        yield "quotation mark without its partner"
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:
@@ -178,9 +244,12 @@ def encode_corpus(
 ) -> EncodedCorpus:
     """Clean and encode a corpus file, or open what an earlier call with the same input left.
 
-    Dropped, each with its count in ``information["dropped"]``: pairs with an empty side, over-long
-    lines, held-out pairs, exact repeats of the line before, sides beyond the caps, and pairs whose
-    lengths differ more than `MAX_LENGTH_RATIO`.
+    Dropped, each with its count in ``information["dropped"]``: lines without a pair (not UTF-8, not
+    three columns, a NUL), pairs with an empty side, over-long lines, held-out pairs, exact repeats of
+    the line before, sides beyond the caps, and pairs whose lengths differ more than
+    `MAX_LENGTH_RATIO`. Kept, but counted in ``information["odd"]``: lone quotation marks, separators
+    inside a line, carriage returns, a byte-order mark. ``information["first_lines"]`` names the first
+    line of each. `findings` says all this in words.
 
     Args:
         path: corpus file, see `read_pairs`.
@@ -189,8 +258,8 @@ def encode_corpus(
         held_out: digests of pairs that must not be trained on, see `held_out_digests`.
         chunk_size: pairs given to the batch encoder at once.
     Raises:
-        CorpusError: see `read_pairs`; also when no pair is left after cleaning, or when the arrays of
-            an earlier call are damaged.
+        CorpusError: no such file, an empty or damaged one, more than a tenth of its lines without a
+            pair, no pair left after cleaning, or damaged arrays of an earlier call.
     """
     path = Path(path)
     if not path.is_file():
@@ -245,28 +314,33 @@ def _encode_into(
     chunk_size: int,
 ) -> None:
     dropped: Counter[str] = Counter()
+    odd: Counter[str] = Counter()
+    first_lines: dict[str, int] = {}
     parts: dict[str, list[np.ndarray]] = {name: [] for name in _ARRAYS}
     documents: dict[str, int] = {}
-    lines = 0
 
-    def flush(chunk: list[Pair]) -> None:
-        sources = backend.encode_batch_fast([p.source for p in chunk], add_special_tokens=False)
-        targets = backend.encode_batch_fast([p.target for p in chunk], add_special_tokens=False)
+    def count(found: Counter[str], what: str, number: int) -> None:
+        found[what] += 1
+        first_lines[what] = min(number, first_lines.get(what, number))
+
+    def flush(chunk: list[tuple[int, Pair]]) -> None:
+        sources = backend.encode_batch_fast([p.source for _, p in chunk], add_special_tokens=False)
+        targets = backend.encode_batch_fast([p.target for _, p in chunk], add_special_tokens=False)
         kept: list[tuple[list[int], list[int], int, int]] = []
-        for pair, source, target in zip(chunk, sources, targets, strict=True):
+        for (number, pair), source, target in zip(chunk, sources, targets, strict=True):
             words = len(pair.source.split())
             s, t = source.ids, target.ids
             longest, shortest = max(len(s), len(t)), min(len(s), len(t))
             if not s or not t:
-                dropped["empty side"] += 1
+                count(dropped, "empty side", number)
             elif words > MAX_SOURCE_WORDS:
-                dropped[f"over {MAX_SOURCE_WORDS} source words"] += 1
+                count(dropped, f"over {MAX_SOURCE_WORDS} source words", number)
             elif len(s) > MAX_SOURCE_PIECES:
-                dropped[f"over {MAX_SOURCE_PIECES} source pieces"] += 1
+                count(dropped, f"over {MAX_SOURCE_PIECES} source pieces", number)
             elif len(t) > MAX_TARGET_PIECES:
-                dropped[f"over {MAX_TARGET_PIECES} target pieces"] += 1
+                count(dropped, f"over {MAX_TARGET_PIECES} target pieces", number)
             elif longest + _RATIO_SLACK > MAX_LENGTH_RATIO * (shortest + _RATIO_SLACK):
-                dropped[f"length ratio over {MAX_LENGTH_RATIO:g}"] += 1
+                count(dropped, f"length ratio over {MAX_LENGTH_RATIO:g}", number)
             else:
                 kept.append((s, t, words, documents.setdefault(pair.document, len(documents))))
         for name, ids in (
@@ -278,24 +352,42 @@ def _encode_into(
         parts["source_words"].append(np.array([row[2] for row in kept], np.uint16))
         parts["document"].append(np.array([row[3] for row in kept], np.int32))
 
-    chunk: list[Pair] = []
+    chunk: list[tuple[int, Pair]] = []
     before: Pair | None = None
-    for pair in read_pairs(path):
+    lines = unusable = 0
+    example = ""
+    for number, raw in _lines(path):
+        try:
+            pair = _pair(number, raw)
+        except UnusableLine as error:
+            count(dropped, error.reason, number)
+            example = example or f"line {number}: {error}"
+            lines, unusable = lines + 1, unusable + 1
+            continue
+        if pair is None:
+            continue
         lines += 1
-        if len(pair.source) + len(pair.target) > _MAX_LINE_CHARACTERS:
-            dropped[f"line over {_MAX_LINE_CHARACTERS} characters"] += 1
+        for what in _oddities(number, raw, pair):
+            count(odd, what, number)
+        if len(pair.source) + len(pair.target) > MAX_LINE_CHARACTERS:
+            count(dropped, f"line over {MAX_LINE_CHARACTERS} characters", number)
         elif not pair.source.strip() or not pair.target.strip():
-            dropped["empty side"] += 1
+            count(dropped, "empty side", number)
         elif pair == before:
-            dropped["repeats the line before"] += 1
+            count(dropped, "repeats the line before", number)
         elif held_out and pair_digest(pair.source, pair.target) in held_out:
-            dropped["held out for testing"] += 1
+            count(dropped, "held out for testing", number)
         else:
-            chunk.append(pair)
+            chunk.append((number, pair))
         before = pair
         if len(chunk) == chunk_size:
             flush(chunk)
             chunk = []
+    if unusable > _MAX_UNUSABLE * lines:
+        raise CorpusError(
+            f"{path}: expected a pair in nearly every line, got {unusable:,} of {lines:,} lines without "
+            f"one; the first, {example}"
+        )
     flush(chunk)
 
     arrays = {name: np.concatenate(chunks) for name, chunks in parts.items()}
@@ -313,8 +405,13 @@ def _encode_into(
         "source_pieces": len(arrays["source"]),
         "target_pieces": len(arrays["target"]),
         "dropped": dict(sorted(dropped.items())),
+        "odd": dict(sorted(odd.items())),
+        "first_lines": dict(sorted(first_lines.items())),
     }
     folder.parent.mkdir(parents=True, exist_ok=True)
+    for left_over in folder.parent.glob(".encoding-*"):  # of a call that was killed
+        if time.time() - left_over.stat().st_mtime > 24 * 3600:  # not of one at work
+            shutil.rmtree(left_over, ignore_errors=True)
     aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".encoding-"))
     try:
         for name, array in arrays.items():
@@ -327,6 +424,25 @@ def _encode_into(
             raise
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def findings(information: dict[str, Any]) -> str:
+    """One line on what `encode_corpus` kept, dropped and found odd, with the first line of each."""
+    first_lines = information.get("first_lines", {})  # not in what older versions left
+
+    def listed(found: dict[str, int]) -> str:
+        return ", ".join(
+            f"{count:,} {what}"
+            + (f" (first: line {first_lines[what]})" if what in first_lines else "")
+            for what, count in found.items()
+        )
+
+    said = f"{information['name']}: {information['pairs']:,} of {information['lines']:,} lines kept"
+    if information["dropped"]:
+        said += f"; dropped: {listed(information['dropped'])}"
+    if information.get("odd"):
+        said += f"; odd but harmless: {listed(information['odd'])}"
+    return said
 
 
 # ---------------------------------------------------------------------------------------------

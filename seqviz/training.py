@@ -23,18 +23,20 @@ import os
 import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from accelerate import Accelerator
+from accelerate import Accelerator, PartialState
+from accelerate.utils.environment import parse_flag_from_env
+from accelerate.utils.operations import broadcast_object_list
 from accelerate.utils.other import load as load_pickled
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from torch.nn import functional
 from tqdm import tqdm
@@ -52,6 +54,10 @@ class TrainingError(RuntimeError):
 
 class DivergedError(TrainingError):
     """A loss or a gradient is no longer finite."""
+
+
+class SaveError(TrainingError):
+    """Something could not be written; what stood there before is whole."""
 
 
 @dataclass(frozen=True)
@@ -217,41 +223,136 @@ def _quiet(name: str) -> Iterator[None]:
         logger.setLevel(level)
 
 
+@contextlib.contextmanager
+def _writing(what: str, folder: Path, num_bytes: int) -> Iterator[None]:
+    """Turn whatever a writer raises, which for a full disk is often cryptic, into one clear line.
+
+    Args:
+        what: what is written, for the message.
+        folder: where.
+        num_bytes: space that it needs.
+    Raises:
+        SaveError: writing failed.
+    """
+    try:
+        yield
+    except (OSError, RuntimeError, SafetensorError) as error:
+        existing = next(path for path in (folder, *folder.parents) if path.exists())
+        free = shutil.disk_usage(existing).free
+        raise SaveError(
+            f"expected to write {what} in {folder}, about {num_bytes / 1e6:,.1f} MB, got "
+            f"{type(error).__name__}: {' '.join(str(error).split())[:200]}; {free / 1e6:,.1f} MB are "
+            "free there. What was saved before is whole: make room (or check rights and quota) and "
+            "give the same command again"
+        ) from error
+
+
+def _state_bytes(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> int:
+    """About the size of a saved state."""
+    states = (value for o in optimizers for s in o.state.values() for value in s.values())
+    tensors = [*model.parameters(), *model.buffers(), *filter(torch.is_tensor, states)]
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def _old(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}-old")
+
+
+def _put_in_place(aside: Path, folder: Path) -> None:
+    """Rename `aside` to `folder`. What stood there goes last, or comes back where that fails."""
+    for file in aside.iterdir():
+        with file.open("rb") as stream:
+            os.fsync(stream.fileno())  # a rename must never outrun the content
+    if folder.exists():
+        shutil.rmtree(_old(folder), ignore_errors=True)
+        os.replace(folder, _old(folder))
+    try:
+        os.replace(aside, folder)
+    finally:
+        _recover(folder)
+
+
+def _recover(folder: Path) -> None:
+    """End what `_put_in_place` began, perhaps before a kill: the old folder goes, or comes back."""
+    if _old(folder).exists():
+        if folder.exists():
+            shutil.rmtree(_old(folder), ignore_errors=True)
+        else:
+            os.replace(_old(folder), folder)
+
+
+def _recover_checkpoints(folder: Path) -> None:
+    for old in folder.glob(".checkpoint-*-old"):
+        _recover(folder / old.name.removeprefix(".").removesuffix("-old"))
+
+
+DIGESTS = "digests.json"
+"""File of a saved state: SHA-256 of all its other files."""
+
+
 def save_checkpoint(
     accelerator: Accelerator, folder: Path, position: Position, keep: int = 2
 ) -> Path:
     """Save the full state aside, flush it, rename it; older ones than the last `keep` go.
 
     A state of a later step goes too: had it been whole, the run would have gone on from there.
+
+    Raises:
+        SaveError: in every process, if one of them could not write. Nothing half-written is left.
     """
     final = folder / f"checkpoint-{position.step:08d}"
     aside = folder / f".partial-{position.step:08d}"
-    if accelerator.is_main_process:
-        for left_over in folder.glob(".partial-*"):  # of a call that was killed, or a full disk
-            shutil.rmtree(left_over, ignore_errors=True)
-        aside.mkdir(parents=True)
-    accelerator.wait_for_everyone()
-    with _quiet("accelerate.utils.other"):  # warns of tied weights, which loading ties again
+    num_bytes = sum(_state_bytes(model, accelerator._optimizers) for model in accelerator._models)
+    failure: SaveError | None = None
+
+    @contextlib.contextmanager
+    def together() -> Iterator[None]:
+        """A part of the work that ends for every process when it ends badly for one."""
+        nonlocal failure
+        try:
+            with _writing("a saved state", folder, num_bytes):
+                yield
+        except SaveError as error:
+            failure = error
+        (failed,) = _any(accelerator, failure is not None)
+        if failed:
+            if accelerator.is_main_process:
+                shutil.rmtree(aside, ignore_errors=True)  # it would keep the disk full
+            raise failure or SaveError("another process could not write its part of the state")
+
+    with together():
+        if accelerator.is_main_process:
+            _recover_checkpoints(folder)
+            for left_over in folder.glob(".partial-*"):  # of a call that was killed
+                shutil.rmtree(left_over, ignore_errors=True)
+            aside.mkdir(parents=True)
+    with together(), _quiet("accelerate.utils.other"):  # warns of tied weights; loading ties again
         accelerator.save_state(str(aside))
-    accelerator.wait_for_everyone()
-    if accelerator.is_main_process:
-        (aside / "position.json").write_text(json.dumps(asdict(position)), encoding="utf-8")
-        for file in aside.iterdir():
-            with file.open("rb") as stream:
-                os.fsync(stream.fileno())
-        if final.exists():
-            before = folder / f".partial-{position.step:08d}-before"
-            os.replace(final, before)
-            os.replace(aside, final)
-            shutil.rmtree(before, ignore_errors=True)
-        else:
-            os.replace(aside, final)
-        saved = _checkpoints(folder)
-        newest = saved.index(final)
-        for old in saved[:newest] + saved[newest + keep :]:
-            shutil.rmtree(old, ignore_errors=True)
-    accelerator.wait_for_everyone()
+    with together():
+        if accelerator.is_main_process:
+            (aside / "position.json").write_text(json.dumps(asdict(position)), encoding="utf-8")
+            digests = {path.name: corpus.file_digest(path) for path in sorted(aside.iterdir())}
+            (aside / DIGESTS).write_text(json.dumps(digests, indent=1), encoding="utf-8")
+            _put_in_place(aside, final)
+            saved = _checkpoints(folder)
+            newest = saved.index(final)
+            for old in saved[:newest] + saved[newest + keep :]:
+                shutil.rmtree(old, ignore_errors=True)
     return final
+
+
+def _check_files(checkpoint: Path) -> None:
+    """Compare the files of a state with their digests; a state saved before there were any passes.
+
+    Raises:
+        ValueError: a file is missing or not as it was written.
+    """
+    if not (checkpoint / DIGESTS).is_file():
+        return
+    digests = json.loads((checkpoint / DIGESTS).read_text(encoding="utf-8"))
+    for name, digest in digests.items():
+        if corpus.file_digest(checkpoint / name) != digest:
+            raise ValueError(f"{name} is not as it was written")
 
 
 def load_checkpoint(
@@ -259,11 +360,16 @@ def load_checkpoint(
 ) -> Position | None:
     """Load the newest whole state of `folder`, or None if there is none.
 
-    Where it returns None after it said that a state cannot be read, model and optimisers may hold
-    parts of that state.
+    All processes load the same one. Where it returns None after it said that a state cannot be read,
+    model and optimisers may hold parts of that state.
     """
-    for path in _checkpoints(folder):
+    if accelerator.is_main_process:
+        _recover_checkpoints(folder)
+    names = [path.name for path in _checkpoints(folder)]
+    for path in (folder / name for name in _of_main(names, accelerator)):
+        position, reason = None, "in another process"
         try:
+            _check_files(path)
             position = Position(**json.loads((path / "position.json").read_text(encoding="utf-8")))
             # Accelerate passes over random states that it cannot read. A process that was not there
             # when the state was saved has none.
@@ -272,11 +378,11 @@ def load_checkpoint(
                 load_pickled(random_states)
             accelerator.load_state(str(path))
         except Exception as error:  # a damaged file raises whatever its reader raises
-            say(
-                f"{path.name} cannot be read ({type(error).__name__}); going back to the one before"
-            )
-            continue
-        return position
+            position, reason = None, f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
+        (failed,) = _any(accelerator, position is None)
+        if not failed:
+            return position
+        say(f"{path.name} cannot be read ({reason}); going back to the one before")
     return None
 
 
@@ -295,13 +401,19 @@ class Log:
         if self.enabled and self.path.is_file():
             kept = [json.dumps(row) for row in self.rows() if row["tokens"] <= tokens]
             aside = self.path.with_suffix(".partial")
-            aside.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
-            os.replace(aside, self.path)
+            text = "".join(line + "\n" for line in kept)
+            with _writing("the log", self.path.parent, len(text)):
+                aside.write_text(text, encoding="utf-8")
+                os.replace(aside, self.path)
 
     def add(self, **row: Any) -> None:
         if self.enabled:
-            with self.path.open("a", encoding="utf-8") as stream:
-                stream.write(json.dumps(row) + "\n")
+            line = json.dumps(row) + "\n"
+            with (
+                _writing("the log", self.path.parent, len(line)),
+                self.path.open("a", encoding="utf-8") as stream,
+            ):
+                stream.write(line)
 
     def rows(self) -> list[dict[str, Any]]:
         """All whole rows; a last line cut by a crash is passed over."""
@@ -334,10 +446,16 @@ def curve(rows: Sequence[dict[str, Any]], points: int = 200) -> dict[str, list[l
 
 
 class _StopRequest:
-    """Turns the first Ctrl-C or SIGTERM into a request to save and stop; the second one interrupts."""
+    """Turns the first Ctrl-C or SIGTERM into a request to save and stop; the second one interrupts.
 
-    def __init__(self) -> None:
+    Args:
+        grace: seconds in which a second signal counts as the first: a scheduler may signal a process
+            that its launcher signals too.
+    """
+
+    def __init__(self, grace: float = 0.0) -> None:
         self.asked = False
+        self._grace, self._asked_at = grace, 0.0
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> _StopRequest:
@@ -351,9 +469,12 @@ class _StopRequest:
             signal.signal(number, handler)
 
     def _handle(self, number: int, frame: object) -> None:
-        if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
+        if not self.asked:
+            self.asked, self._asked_at = True, time.monotonic()
+        elif time.monotonic() - self._asked_at >= self._grace:
+            raise KeyboardInterrupt(
+                "stopped at once by a second signal; the same command goes on from the last whole state"
+            )
 
 
 @dataclass(frozen=True)
@@ -390,6 +511,7 @@ def train(
     accumulate: int = 1,
     start_from: str | os.PathLike[str] | None = None,
     config: dict[str, Any] | None = None,
+    mixed_precision: str = "auto",
     on_step: Callable[[Position, float], None] | None = None,
 ) -> Result:
     """Train a model, or go on with it.
@@ -411,22 +533,27 @@ def train(
         accumulate: chunks in which a process works through its part of a batch.
         start_from: model folder whose weights begin a new run (with a new warm-up).
         config: settings of the architecture that differ from `build`'s.
+        mixed_precision: "bf16", "no", or "auto", which is bf16 on a GPU that has it.
         on_step: called after every step with position and loss.
     Raises:
         TrainingError: no budget, or one that the run is past; a run folder of other settings, or whose
-            saved states are all damaged; unusable `start_from`; a loss that is not finite.
+            saved states are all damaged; unusable `start_from`; a loss that is not finite; processes
+            that do not see each other; a `SaveError` where something cannot be written.
     """
     recipe = recipe or Recipe()
     if tokens <= 0 and minutes <= 0:
         raise TrainingError("expected a budget, got none; give --tokens or --minutes")
     run_folder, out = Path(run_folder), Path(out)
-    accelerator = Accelerator(mixed_precision="bf16" if torch.cuda.is_available() else "no")
+    accelerator = Accelerator(mixed_precision=_precision(mixed_precision))
     device = accelerator.device
+    _check_processes(accelerator)
 
     def say(text: str) -> None:
         if accelerator.is_main_process:
             tqdm.write(text, file=sys.stderr)
 
+    if accelerator.is_main_process:
+        _recover(out)
     _claim(run_folder, name, recipe, sources, tokenizer, config, accelerator)
     weights = build(name, len(tokenizer), seed=recipe.seed, **(config or {}))
     position = Position()
@@ -491,8 +618,8 @@ def train(
         save_checkpoint(accelerator, folder, position)
         last_save = time.monotonic()
 
-    finished = False
-    with _StopRequest() as stop:
+    finished = asked = False
+    with _StopRequest(grace=5.0 if accelerator.num_processes > 1 else 0.0) as stop:
         for batch, examples_words in _batches(
             sources,
             recipe,
@@ -505,24 +632,33 @@ def train(
             if position.budget and position.tokens >= position.budget:
                 finished = True
                 break
-            if minutes and not tokens and not position.budget and elapsed() > 48.0 * minutes:
+            # Clocks and signals differ between processes, what follows from them must not.
+            asked, time_is_over, cool_down, due = _any(
+                accelerator,
+                stop.asked,
+                bool(minutes and tokens) and elapsed() > 60 * minutes,
+                bool(minutes and not tokens and not position.budget) and elapsed() > 48 * minutes,
+                time.monotonic() - last_save > 60 * save_minutes,
+            )
+            if cool_down:
                 # Four fifths of the time are over: what the rest allows becomes the budget.
                 save()
                 speed = (position.tokens - tokens_before) / elapsed()
                 left = max(60.0 * minutes - elapsed(), 0.25 * elapsed())
-                position.budget = position.tokens + max(recipe.batch_tokens, int(speed * left))
+                more = _of_main(max(recipe.batch_tokens, int(speed * left)), accelerator)
+                position.budget = position.tokens + more
                 recipe = Recipe(
                     **{**asdict(recipe), "cooldown": 1 - position.tokens / position.budget}
                 )
-            stopping = _any(
-                stop.asked or bool(minutes and tokens and elapsed() > 60 * minutes), accelerator
-            )
+            if asked:
+                say(f"{name}: saving, then ending; a second signal ends at once")
+            stopping = asked or time_is_over
             before_cooldown = (
                 tokens
                 and position.tokens <= (1 - recipe.cooldown) * tokens
                 and position.tokens + batch.num_target_tokens > (1 - recipe.cooldown) * tokens
             )
-            if stopping or before_cooldown or time.monotonic() - last_save > 60 * save_minutes:
+            if stopping or before_cooldown or due:
                 save()
             if stopping:
                 break
@@ -597,7 +733,7 @@ def train(
     position.seconds = seconds_before + elapsed()
     if not finished:
         say(f"{name}: saved after {position.tokens:,} target tokens; the same command goes on")
-        return Result(False, position, interrupted=stop.asked)
+        return Result(False, position, interrupted=asked)
 
     save()
     report = None
@@ -606,10 +742,11 @@ def train(
         dev_loss = None if dev is None else mean_loss(final, dev, device, sample=dev_sample)
         if dev_loss is not None:
             log.add(tokens=position.tokens, step=position.step, dev_loss=dev_loss)
+        report = _report(name, final, sources, recipe, position, log, dev, dev_loss, accelerator)
+        with _writing("the finished model", out, 3 * num_parameters(final)):
+            save_model(final, tokenizer, out, report)
         said_loss = "" if dev_loss is None else f", validation loss {dev_loss:.3f}"
         say(f"{name}: done after {position.tokens:,} target tokens{said_loss}; saved in {out}")
-        report = _report(name, final, sources, recipe, position, log, dev, dev_loss, accelerator)
-        save_model(final, tokenizer, out, report)
     accelerator.wait_for_everyone()
     return Result(True, position, report)
 
@@ -666,12 +803,53 @@ def _batches(
         position.batch = 0
 
 
-def _any(flag: bool, accelerator: Accelerator) -> bool:
-    """True in every process if it is true in one."""
+def _any(accelerator: Accelerator, *flags: bool) -> list[bool]:
+    """For each flag, true in every process if it is true in one."""
     if accelerator.num_processes == 1:
-        return flag
-    flags: Any = torch.tensor(float(flag), device=accelerator.device)
-    return float(accelerator.reduce(flags, "sum")) > 0
+        return list(flags)
+    sums: Any = torch.tensor([float(flag) for flag in flags], device=accelerator.device)
+    return [value > 0 for value in accelerator.reduce(sums, "sum").tolist()]
+
+
+def _of_main(value: Any, accelerator: Accelerator) -> Any:
+    """The main process's value, in every process."""
+    return broadcast_object_list([value])[0] if accelerator.num_processes > 1 else value
+
+
+def processes() -> PartialState:
+    """The processes that work together, for what they do before `train`.
+
+    They wait for one another up to an hour: the first one may have a large corpus to encode.
+    """
+    on_cpu = parse_flag_from_env("ACCELERATE_USE_CPU")  # as `Accelerator` itself asks
+    return PartialState(on_cpu, timeout=timedelta(hours=1))
+
+
+def _precision(asked: str) -> str:
+    """What Accelerate is told.
+
+    Raises:
+        TrainingError: no such precision.
+    """
+    if asked not in ("auto", "bf16", "no"):
+        raise TrainingError(
+            f"expected a mixed precision of bf16, no or auto, got {asked!r}; give one of these"
+        )
+    if asked != "auto":
+        return asked
+    on_gpu = torch.cuda.is_available() and processes().device.type == "cuda"
+    return "bf16" if on_gpu and torch.cuda.is_bf16_supported(including_emulation=False) else "no"
+
+
+def _check_processes(accelerator: Accelerator) -> None:
+    """Refuse to train as several strangers that believe to be alone and write into one folder."""
+    launched = int(os.environ.get("WORLD_SIZE", 1))
+    if launched != accelerator.num_processes:
+        raise TrainingError(
+            f"expected {launched} processes, as the launcher says, got {accelerator.num_processes} that "
+            "can work together; start one process for each GPU of this machine, or set "
+            "ACCELERATE_USE_CPU=1 to train on the CPU"
+        )
 
 
 def _claim(
@@ -695,7 +873,13 @@ def _claim(
     }
     path = run_folder / "settings.json"
     if path.is_file():
-        found = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            found = dict(json.loads(path.read_text(encoding="utf-8")))
+        except ValueError as error:
+            raise TrainingError(
+                f"expected the settings of the run in {path}, which is damaged ({error}); delete the file "
+                "if the command is the one that began the run"
+            ) from None
         for key, value in settings.items():
             # Runs begun before the tokenizer was recorded go on.
             if found.get(key, value) != value:
@@ -704,11 +888,20 @@ def _claim(
                     "use the same settings or another run folder"
                 )
     elif accelerator.is_main_process:
-        run_folder.mkdir(parents=True, exist_ok=True)
         aside = path.with_suffix(".partial")
-        aside.write_text(json.dumps(settings, indent=1), encoding="utf-8")
-        os.replace(aside, path)
+        with _writing("the settings of the run", run_folder, 10_000):
+            run_folder.mkdir(parents=True, exist_ok=True)
+            aside.write_text(json.dumps(settings, indent=1), encoding="utf-8")
+            os.replace(aside, path)
     accelerator.wait_for_everyone()
+    for _ in range(60):
+        if path.is_file():
+            return
+        time.sleep(1)  # what another machine writes may take a while to show
+    raise TrainingError(
+        f"expected a run folder that all machines share, got {run_folder}, in which the settings that "
+        "the main process wrote are not to be seen; give --runs on a shared disk"
+    )
 
 
 def _start_from(model: nn.Module, folder: Path) -> Position:
@@ -717,7 +910,6 @@ def _start_from(model: nn.Module, folder: Path) -> Position:
     Raises:
         TrainingError: no such folder, a damaged file, or weights of another architecture.
     """
-    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     try:
@@ -775,6 +967,7 @@ def _report(
         "started_from": position.started_from,
         "hardware": hardware(accelerator.device),
         "processes": accelerator.num_processes,
+        "precision": "fp32" if accelerator.mixed_precision == "no" else accelerator.mixed_precision,
         "recipe": asdict(recipe),
         "data": [{**s.corpus.information, "repeat": s.repeat} for s in sources],
         "dev_data": dev and {k: dev.information[k] for k in ("name", "sha256", "pairs")},
@@ -807,9 +1000,11 @@ def save_model(
     Written beside `folder` and renamed, so that it holds the old model or the new one, never half.
     """
     folder = Path(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
+    _recover(folder)
+    aside = folder.with_name(f".{folder.name}-new")
+    shutil.rmtree(aside, ignore_errors=True)  # of a call that was killed
     try:
+        aside.mkdir(parents=True)
         aside.chmod(0o755)
         with _no_progress_bar():
             copy.deepcopy(model).cpu().half().eval().save_pretrained(aside)
@@ -824,13 +1019,6 @@ def save_model(
         (aside / "training.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
         for file in aside.iterdir():
             file.chmod(0o644)
-        if folder.exists():
-            old = folder.with_name(f".{folder.name}-old")
-            shutil.rmtree(old, ignore_errors=True)
-            os.replace(folder, old)
-            os.replace(aside, folder)
-            shutil.rmtree(old)
-        else:
-            os.replace(aside, folder)
+        _put_in_place(aside, folder)
     finally:
         shutil.rmtree(aside, ignore_errors=True)

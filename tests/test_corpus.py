@@ -305,7 +305,7 @@ def test_what_was_asked_of_the_tokenizer_before_does_not_matter(
 
 def test_cache_is_reused_and_memory_mapped(file, tmp_path, tiny_tokenizer, monkeypatch):
     first = corpus.encode_corpus(file, tiny_tokenizer, tmp_path / "cache")
-    monkeypatch.setattr(corpus, "read_pairs", None)  # a second reading would fail
+    monkeypatch.setattr(corpus, "_lines", None)  # a second reading would fail
     second = corpus.encode_corpus(file, tiny_tokenizer, tmp_path / "cache")
     for name in corpus._ARRAYS:
         array = getattr(second, name)
@@ -362,11 +362,119 @@ def test_nothing_half_written_after_an_exception(
     assert len(corpus.encode_corpus(file, tiny_tokenizer, cache)) == 100
 
 
-def test_nothing_written_for_a_bad_file(tmp_path, tiny_tokenizer):
-    path = write(tmp_path / "c.tsv", LINES * 3 + b"two\tcolumns\n")
-    with pytest.raises(CorpusError, match="line 10"):
+@pytest.mark.parametrize(
+    "bad",
+    [b"two\tcolumns\n" * 2, "d\tcoffee\tcaf\u00e9\n".encode("latin-1") * 2, b"d\t\0\t\0\n" * 2],
+)
+def test_a_file_of_another_kind_is_refused(tmp_path, tiny_tokenizer, bad):
+    """More than a tenth of the lines without a pair: the file is wrong, not a few lines."""
+    path = write(tmp_path / "c.tsv", LINES * 3 + bad)
+    with pytest.raises(
+        CorpusError,
+        match=r"c\.tsv: expected a pair in nearly .*got 2 of 11 .*first, line 10: expected",
+    ):
         corpus.encode_corpus(path, tiny_tokenizer, tmp_path / "cache", chunk_size=2)
     assert not (tmp_path / "cache").exists()
+
+
+KNOCKS = {
+    b"d\tx\t" + b"y " * 2_500_000 + b"\n": "line over 20000 characters",
+    b"d\tonly two\n": "not 3 columns",
+    b"d\tone\ttwo\tthree\n": "not 3 columns",
+    b"d\ta\xff\tb\n": "not UTF-8",
+    b"d\tcaf\xe9\tcaf\xe9\n": "not UTF-8",
+    b"d\ta\0b\tc\n": "NUL character",
+}
+ODD = {
+    'd\t"Hello, Ann.\tBonjour, Anne.\n': "quotation mark without its partner",
+    "d\tHello, Ann.\tBonjour,\u2028Anne.\n": "line separator inside a line",
+    "d\tHello,\u0085Ann.\tBonjour, Anne.\n": "line separator inside a line",
+    "d\tHello,\fAnn.\tBonjour, Anne.\n": "line separator inside a line",
+    "d\tHello,\rAnn.\tBonjour, Anne.\n": "line separator inside a line",
+    "d\tHello, Ann!\tBonjour, Anne !\r\n": "line end with carriage return",
+}
+
+
+def knocked(path, clean):
+    """`clean` with a byte-order mark and every knock between its lines; where each stands."""
+    lines = clean.read_bytes().splitlines(keepends=True)
+    lines[0] = b"\xef\xbb\xbf" + lines[0]
+    knocks = [*KNOCKS.items(), *((text.encode(), what) for text, what in ODD.items())]
+    first_lines = {"byte-order mark": 1}
+    for number, (raw, what) in enumerate(knocks):
+        at = 7 * (number + 1)
+        lines.insert(at, raw)
+        first_lines.setdefault(what, at + 1)
+    write(path, b"".join(lines))
+    return first_lines
+
+
+def test_hard_knocks_are_counted_named_and_harmless(file, tmp_path, tiny_tokenizer):
+    first_lines = knocked(tmp_path / "knocked.tsv", file)
+    encoded = corpus.encode_corpus(tmp_path / "knocked.tsv", tiny_tokenizer, tmp_path / "cache")
+    information = encoded.information
+    assert information["dropped"] == {
+        "NUL character": 1,
+        "line over 20000 characters": 1,
+        "not 3 columns": 2,
+        "not UTF-8": 2,
+    }
+    assert information["odd"] == {
+        "byte-order mark": 1,
+        "line end with carriage return": 1,
+        "line separator inside a line": 4,
+        "quotation mark without its partner": 1,
+    }
+    assert information["first_lines"] == first_lines
+    assert (information["lines"], information["pairs"]) == (112, 106)
+    said = corpus.findings(information)
+    assert said.startswith(
+        "knocked.tsv: 106 of 112 lines kept; dropped: 1 NUL character (first: line"
+    )
+    for what, number in first_lines.items():
+        assert f" {what} (first: line {number})" in said
+    assert "\n" not in said
+
+    # Every clean line has the ids it has in the clean file, in the same order.
+    clean = corpus.encode_corpus(file, tiny_tokenizer, tmp_path / "cache")
+    ids = [[side.tolist() for side in encoded.ids(n)] for n in range(len(encoded))]
+    expected = [[side.tolist() for side in clean.ids(n)] for n in range(len(clean))]
+    odd = [pair for pair in ids if pair not in expected]
+    assert [pair for pair in ids if pair not in odd] == expected
+    assert len(odd) == 6
+    # A separator inside a sentence is a space, not the end of the line.
+    hello = [tiny_tokenizer(text).input_ids[:-1] for text in ("Hello, Ann.", "Bonjour, Anne.")]
+    assert odd.count(hello) == 4
+
+
+def test_left_overs_of_killed_calls_go(file, tmp_path, tiny_tokenizer):
+    """But for those of today, which may be another process's work."""
+    cache = tmp_path / "cache"
+    for name in (".encoding-old", ".encoding-new"):
+        (cache / name).mkdir(parents=True)
+    os.utime(cache / ".encoding-old", (0, 0))
+    corpus.encode_corpus(file, tiny_tokenizer, cache)
+    assert {path.name for path in cache.glob(".*")} == {".encoding-new"}
+
+
+def test_a_clean_file_has_nothing_to_say(file, tmp_path, tiny_tokenizer):
+    information = corpus.encode_corpus(file, tiny_tokenizer, tmp_path / "cache").information
+    assert information["dropped"] == information["odd"] == information["first_lines"] == {}
+    assert corpus.findings(information) == "clean.tsv: 100 of 100 lines kept"
+
+
+def test_findings_of_an_older_version(file, tmp_path, tiny_tokenizer):
+    """What an older version encoded is used as it is, so that its runs go on."""
+    information = {"name": "old.tsv", "pairs": 9, "lines": 12, "dropped": {"empty side": 3}}
+    assert corpus.findings(information) == "old.tsv: 9 of 12 lines kept; dropped: 3 empty side"
+
+
+def test_unusable_lines_are_passed_over_on_demand(tmp_path):
+    path = write(tmp_path / "c.tsv", b"d\tone\n" + LINES + b"d\t\xff\tx\n")
+    found = []
+    pairs = corpus.read_pairs(path, unusable=lambda number, why: found.append((number, why.reason)))
+    assert list(pairs) == PAIRS
+    assert found == [(1, "not 3 columns"), (5, "not UTF-8")]
 
 
 def test_two_processes_at_once(file, tmp_path, tiny_tokenizer, monkeypatch):

@@ -153,6 +153,31 @@ def test_upload_takes_what_a_space_needs_and_no_more() -> None:
     assert pictures and set(pictures) <= taken
 
 
+def test_readme_launches_training_with_options_that_exist() -> None:
+    """Both sides of every ``accelerate launch … -m seqviz train …``, parsed as they would be."""
+    import typer
+    from accelerate.commands.launch import launch_command_parser
+
+    from seqviz.cli import app
+
+    lines = re.sub(r"\\\n\s*", "", README).splitlines()
+    commands = [shlex.split(line) for line in lines if re.match(r"(\w+=\w+ )?accelerate ", line)]
+    assert len(commands) == 3
+    train = typer.main.get_command(app).commands["train"]  # type: ignore[attr-defined]
+    for words in commands:
+        launched = launch_command_parser().parse_args(words[words.index("launch") + 1 :])
+        assert launched.module and launched.training_script == "seqviz" and launched.multi_gpu
+        assert launched.num_processes >= 2
+        name, *arguments = launched.training_script_args
+        assert name == "train"
+        train.make_context("train", arguments)
+    for option in re.findall(
+        r"`(--[a-z-]+)", README.split("## Train your own")[1].split("\n## ")[0]
+    ):
+        known = {text for parameter in train.params for text in parameter.opts}
+        assert option in known, option
+
+
 def test_no_file_is_too_large() -> None:
     for path in _tracked():
         assert path.stat().st_size <= 16_000_000, path

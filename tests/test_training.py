@@ -7,8 +7,6 @@ import math
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,7 +18,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from seqviz import corpus, training
 from seqviz.architectures import build, num_parameters
-from seqviz.training import Recipe, TrainingError, rate_factor
+from seqviz.training import Recipe, SaveError, TrainingError, rate_factor
 
 CONFIG = {"d_model": 16, "width": 16, "vector_size": 8, "attention_size": 8, "num_layers": 1}
 TRANSFORMER = {
@@ -482,38 +480,76 @@ def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
-@pytest.mark.parametrize(
-    ("file", "damage"),
-    [
-        ("model.safetensors", truncate),
-        ("optimizer.bin", truncate),
-        ("optimizer_1.bin", Path.unlink),
-        ("random_states_0.pkl", truncate),
-        ("random_states_0.pkl", Path.unlink),
-        ("position.json", truncate),
-        ("position.json", Path.unlink),
-    ],
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def flip_a_bit(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-100] ^= 1
+    path.write_bytes(bytes(content))
+
+
+STATE_FILES = (
+    "model.safetensors",
+    "optimizer.bin",
+    "optimizer_1.bin",
+    "random_states_0.pkl",
+    "position.json",
+    "digests.json",
 )
-def test_damaged_state(run, tmp_path, capfd, uninterrupted, file, damage):
+
+
+@pytest.mark.parametrize("damage", [truncate, empty, Path.unlink, flip_a_bit])
+def test_damaged_state(run, tmp_path, capfd, uninterrupted, damage):
     """The newest state is damaged: the one before serves, it is said, the result is the same."""
     steps, final = uninterrupted
     trace = Trace()
     run(trace, tokens=BUDGET, stop_at=4)
     run(trace, tokens=BUDGET, stop_at=7)
-    assert newest(tmp_path / "run").name == "checkpoint-00000007"
-    damage(tmp_path / "run" / "checkpoint-00000007" / file)
-    capfd.readouterr()
-    again = Trace()
-    run(again, tokens=BUDGET, stop_at=6)
-    assert "checkpoint-00000007 cannot be read" in capfd.readouterr().err
-    assert again.steps == steps[4:6]
-    # The damaged state does not stay in the way of the good ones.
-    names = sorted(path.name for path in (tmp_path / "run").glob("checkpoint-*"))
-    assert names == ["checkpoint-00000004", "checkpoint-00000006"]
+    whole = tmp_path / "whole"
+    shutil.copytree(tmp_path / "run", whole)
+    assert {path.name for path in newest(whole).iterdir()} == set(STATE_FILES)
+    for file in STATE_FILES:
+        if file == "digests.json" and damage is Path.unlink:
+            continue  # without it a state counts as one saved before there were any
+        shutil.rmtree(tmp_path / "run")
+        shutil.copytree(whole, tmp_path / "run")
+        damage(tmp_path / "run" / "checkpoint-00000007" / file)
+        capfd.readouterr()
+        again = Trace()
+        run(again, tokens=BUDGET, stop_at=6)
+        said = capfd.readouterr().err
+        assert "checkpoint-00000007 cannot be read" in said, file
+        assert "going back to the one before" in said
+        assert again.steps == steps[4:6]
+        # The damaged state does not stay in the way of the good ones.
+        names = sorted(path.name for path in (tmp_path / "run").glob("checkpoint-*"))
+        assert names == ["checkpoint-00000004", "checkpoint-00000006"]
     assert run(again, tokens=BUDGET).finished
     assert "cannot be read" not in capfd.readouterr().err
     assert trace.steps[:4] + again.steps == steps
     assert_equal_weights(weights(tmp_path / "run" / f"cooldown-{BUDGET}"), final)
+
+
+@pytest.mark.parametrize("damage", [truncate, Path.unlink])
+def test_damaged_state_of_an_older_version(run, tmp_path, capfd, damage):
+    """States saved before there were digests: read, and their damage found, all the same."""
+    run(Trace(), tokens=BUDGET, stop_at=4)
+    run(Trace(), tokens=BUDGET, stop_at=7)
+    for path in (tmp_path / "run").glob("checkpoint-*/digests.json"):
+        path.unlink()
+    whole = tmp_path / "whole"
+    shutil.copytree(tmp_path / "run", whole)
+    assert run(Trace(), tokens=BUDGET, stop_at=8).position.step == 8
+    for file in STATE_FILES[:-1]:
+        shutil.rmtree(tmp_path / "run")
+        shutil.copytree(whole, tmp_path / "run")
+        damage(tmp_path / "run" / "checkpoint-00000007" / file)
+        trace = Trace()
+        run(trace, tokens=BUDGET, stop_at=5)
+        assert trace.steps[0][0] == 5, file
+        assert "checkpoint-00000007 cannot be read" in capfd.readouterr().err
 
 
 def test_all_states_damaged(run, tmp_path):
@@ -539,29 +575,156 @@ def test_damaged_cooldown_goes_back_before_it(run, tmp_path, uninterrupted):
     assert_equal_weights(weights(tmp_path / "run" / f"cooldown-{BUDGET}"), final)
 
 
-@pytest.mark.parametrize("moment", ["save_state", "replace"])
-def test_killed_while_saving(run, tmp_path, uninterrupted, monkeypatch, moment):
-    """A save that fails half-way leaves the states before it, and its remains go with the next."""
+class Killed(BaseException):
+    """Ends a call as a kill does: nothing catches it, nothing is cleaned up."""
+
+
+def failing(monkeypatch, where, error, at=1):
+    """The `at`-th call of ``training``'s `where` fails, and all later ones."""
+    owner, name = {
+        "save_state": (training.Accelerator, "save_state"),
+        "flush": (training.os, "fsync"),
+        "rename": (training.os, "replace"),
+    }[where]
+    real, calls = getattr(owner, name), []
+
+    def call(*args):
+        calls.append(args)
+        if len(calls) >= at:
+            raise error
+        return real(*args)
+
+    monkeypatch.setattr(owner, name, call)
+
+
+@pytest.mark.parametrize("where", ["save_state", "flush", "rename"])
+def test_killed_while_saving(run, tmp_path, uninterrupted, monkeypatch, where):
+    """The states before stay, and the remains go with the next one."""
     steps, final = uninterrupted
     trace = Trace()
     run(trace, tokens=BUDGET, stop_at=4)
-
-    def fail(*_):
-        raise OSError("no space left on device")
-
     with monkeypatch.context() as patch:
-        if moment == "save_state":
-            patch.setattr(training.Accelerator, "save_state", fail)
-        else:
-            patch.setattr(training.os, "replace", fail)
-            patch.setattr(training.Log, "rewind", lambda *_: None)
-        with pytest.raises(OSError, match="no space left"):
+        patch.setattr(training.Log, "rewind", lambda *_: None)  # renames too
+        failing(patch, where, Killed())
+        with pytest.raises(Killed):
             run(Trace(), tokens=BUDGET, stop_at=8)
     assert list((tmp_path / "run").glob(".partial-*"))
     assert run(trace, tokens=BUDGET).finished
     assert trace.steps == steps
-    assert not list((tmp_path / "run").glob("**/.partial-*"))
+    assert not list((tmp_path / "run").glob("**/.*"))
     assert_equal_weights(weights(tmp_path / "run" / f"cooldown-{BUDGET}"), final)
+
+
+@pytest.mark.parametrize("where", ["save_state", "flush", "rename"])
+def test_full_disk_while_saving(run, tmp_path, uninterrupted, monkeypatch, where):
+    """Nothing half-written stays to keep the disk full; the message says what to do."""
+    steps, final = uninterrupted
+    trace = Trace()
+    run(trace, tokens=BUDGET, stop_at=4)
+    with monkeypatch.context() as patch:
+        patch.setattr(training.Log, "rewind", lambda *_: None)
+        failing(patch, where, OSError(28, "No space left on device"))
+        with pytest.raises(
+            SaveError,
+            match=r"expected to write a saved state in .*run, about 0\.\d MB, got OSError.*No space left"
+            r".* MB are free there.*saved before is whole: make room.*same command again",
+        ):
+            run(Trace(), tokens=BUDGET, stop_at=8)
+    assert [path.name for path in (tmp_path / "run").iterdir() if path.is_dir()] == [
+        "checkpoint-00000004"
+    ]
+    assert run(trace, tokens=BUDGET).finished
+    assert trace.steps == steps
+    assert_equal_weights(weights(tmp_path / "run" / f"cooldown-{BUDGET}"), final)
+
+
+@pytest.mark.parametrize("second_rename", [False, True])
+def test_killed_while_a_state_takes_the_place_of_another(
+    run, tmp_path, uninterrupted, monkeypatch, second_rename
+):
+    """The same step saved twice: between the two renames neither has its name."""
+    steps, final = uninterrupted
+    run(Trace(), tokens=BUDGET, stop_at=4)
+    accelerator = training.Accelerator()
+    state = tmp_path / "run" / "checkpoint-00000004"
+    position = training.Position(**json.loads((state / "position.json").read_text()))
+    with monkeypatch.context() as patch:
+        failing(patch, "rename", Killed(), at=2 if second_rename else 1)
+        with pytest.raises(Killed):
+            training.save_checkpoint(accelerator, tmp_path / "run", position)
+    assert state.exists() != second_rename
+    trace = Trace()
+    assert run(trace, tokens=BUDGET).finished
+    assert trace.steps == steps[4:]
+    assert not list((tmp_path / "run").glob("**/.*"))
+    assert_equal_weights(weights(tmp_path / "run" / f"cooldown-{BUDGET}"), final)
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_killed_while_a_model_takes_the_place_of_another(
+    finished, tmp_path, tiny_tokenizer, monkeypatch, at
+):
+    """Before the second rename the old model is aside: the next call brings it back first."""
+    _, model_folder, _ = finished
+    out = tmp_path / "models" / "transformer"
+    shutil.copytree(model_folder, out)
+    (out / "old").touch()
+    model = build("transformer", 300, **TRANSFORMER)
+    with monkeypatch.context() as patch:
+        failing(patch, "rename", Killed(), at=at)
+        with pytest.raises(Killed):
+            training.save_model(model, tiny_tokenizer, out, {})
+    assert out.exists() == (at == 1)
+
+    class Full:
+        def save_pretrained(self, folder):
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):  # the next save fails otherwise
+        training.save_model(model, Full(), out, {})
+    assert (out / "old").exists() and [p.name for p in out.parent.iterdir()] == ["transformer"]
+
+
+def test_a_rename_that_fails_brings_the_model_back(finished, tmp_path, tiny_tokenizer, monkeypatch):
+    _, model_folder, _ = finished
+    out = tmp_path / "models" / "transformer"
+    shutil.copytree(model_folder, out)
+    (out / "old").touch()
+    real = os.replace
+
+    def replace(source, target):
+        if Path(source).name.endswith("-new"):
+            raise OSError(28, "No space left on device")
+        real(source, target)
+
+    monkeypatch.setattr(training.os, "replace", replace)
+    with pytest.raises(OSError, match="No space left"):
+        training.save_model(build("transformer", 300, **TRANSFORMER), tiny_tokenizer, out, {})
+    assert (out / "old").exists() and [p.name for p in out.parent.iterdir()] == ["transformer"]
+
+
+def test_training_brings_a_model_back(run, finished, tmp_path):
+    """A run into a folder whose model a kill has left aside: it is back before the first step."""
+    _, model_folder, _ = finished
+    out = tmp_path / "models" / "lstm-attention"
+    shutil.copytree(model_folder, out.with_name(".lstm-attention-old"))
+    run(Trace(), tokens=BUDGET, stop_at=2)
+    assert (out / "training.json").exists() and [p.name for p in out.parent.iterdir()] == [out.name]
+
+
+def test_no_room_for_the_finished_model(run, tmp_path, uninterrupted, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "save_model", full)
+        with pytest.raises(SaveError, match="expected to write the finished model in .*make room"):
+            run(Trace(), tokens=BUDGET)
+    trace = Trace()
+    assert run(trace, tokens=BUDGET).finished and trace.steps == []
+    out = tmp_path / "models" / "lstm-attention"
+    for key, value in load_file(out / "model.safetensors").items():
+        assert torch.equal(value, uninterrupted[1][key].half())
 
 
 def test_only_the_last_states_are_kept(run, tmp_path):
@@ -589,6 +752,18 @@ def test_other_settings_in_the_same_run_folder(run, sources, tmp_path, arguments
     ):
         run(Trace(), tokens=BUDGET, **arguments)
     assert newest(tmp_path / "run").name == "checkpoint-00000002"
+
+
+def test_damaged_settings(run, tmp_path):
+    run(Trace(), tokens=BUDGET, stop_at=2)
+    path = tmp_path / "run" / "settings.json"
+    truncate(path)
+    with pytest.raises(
+        TrainingError, match="expected the settings .* is damaged .*; delete the file"
+    ):
+        run(Trace(), tokens=BUDGET)
+    path.unlink()
+    assert run(Trace(), tokens=BUDGET, stop_at=3).position.step == 3
 
 
 def test_other_tokenizer_in_the_same_run_folder(run, sources, tmp_path, tiny_tokenizer_folder):
@@ -889,55 +1064,37 @@ def test_a_second_signal_interrupts(run):
             os.kill(os.getpid(), signal.SIGINT)
             os.kill(os.getpid(), signal.SIGINT)
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(
+        KeyboardInterrupt, match="stopped at once by a second signal; the same comm"
+    ):
         run(Trace(), tokens=BUDGET, on_step=twice)
 
 
-# ---------------------------------------------------------------------------------------------
-# Two real processes
-
-PROGRAM = """
-import json, os, signal, sys
-import torch
-from seqviz import corpus, tokenizer, training
-
-torch.set_num_threads(1)
-folder, stop_at, config, recipe = sys.argv[1], int(sys.argv[2]), *map(json.loads, sys.argv[3:])
-shared = tokenizer.load(folder + "/tokenizer")
-data = corpus.encode_corpus(folder + "/one.tsv", shared, folder + "/encoded")
+def test_signals_in_close_succession_are_one_under_a_launcher(monkeypatch):
+    """A terminal signals the processes and their launcher, which passes it on."""
+    clock = Clock(monkeypatch, 2.0)
+    stop = training._StopRequest(grace=5.0)
+    for _ in range(3):
+        stop._handle(signal.SIGTERM, None)
+        clock.step(None, None)
+    assert stop.asked
+    with pytest.raises(KeyboardInterrupt):
+        stop._handle(signal.SIGTERM, None)
 
 
-def on_step(position, loss):
-    if position.step == stop_at and os.environ["RANK"] == "0":  # the other one is not told
-        os.kill(os.getpid(), signal.SIGTERM)
-
-
-training.train(
-    "lstm-attention", [corpus.Source(data)], shared, folder + "/two", folder + "/two-model",
-    recipe=training.Recipe(**recipe), config=config, tokens=3_000, accumulate=2, on_step=on_step,
-)
-"""
-
-
-@pytest.mark.slow
-def test_two_processes_are_one(run, folder, sources, tmp_path, tiny_tokenizer_folder):
-    """Two processes, stopped by a signal to one of them and resumed, end with one's weights."""
-    recipe = {"batch_tokens": 250, "warmup_tokens": 1_000, "matrix_learning_rate": 0.0}
-    shutil.copytree(tiny_tokenizer_folder, tmp_path / "tokenizer")
-    shutil.copy(folder / "one.tsv", tmp_path)
-    one = run(Trace(), tokens=3_000, data=sources[:1], recipe=Recipe(**recipe))
-    for stop_at in (5, 0):
-        subprocess.run(
-            [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
-             "--no-python", sys.executable, "-c", PROGRAM, str(tmp_path), str(stop_at),
-             json.dumps(CONFIG), json.dumps(recipe)],
-            check=True, timeout=300, env={**os.environ, "ACCELERATE_USE_CPU": "1"},
+def test_precision(run, tmp_path):
+    """bf16 is recorded, and other than none; a typing error is said."""
+    losses = {}
+    for precision in ("auto", "no", "bf16"):
+        trace = Trace()
+        result = run(
+            trace, name="transformer", tokens=600, mixed_precision=precision,
+            run_folder=tmp_path / precision,
         )  # fmt: skip
-        assert (tmp_path / "two-model").exists() == (stop_at == 0)
-    report = json.loads((tmp_path / "two-model" / "training.json").read_text())
-    assert report["processes"] == 2
-    for key in ("steps", "target_tokens", "length_histogram", "next"):
-        assert report[key] == one.report[key]
-    expected = weights(tmp_path / "run" / "cooldown-3000")
-    for key, value in weights(tmp_path / "two" / "cooldown-3000").items():
-        torch.testing.assert_close(value, expected[key], rtol=0, atol=1e-5)
+        losses[precision] = [loss for _, _, loss in trace.steps]
+        assert result.report["precision"] == ("bf16" if precision == "bf16" else "fp32")
+        training.Accelerator().state._reset_state(reset_partial_state=True)
+    assert losses["auto"] == losses["no"] != losses["bf16"]
+    assert losses["bf16"] == pytest.approx(losses["no"], abs=0.05)
+    with pytest.raises(TrainingError, match="mixed precision of bf16, no or auto, got 'fp8'; give"):
+        run(Trace(), tokens=600, mixed_precision="fp8")
