@@ -41,6 +41,7 @@ Data = Annotated[
         "an epoch. May be given several times.",
     ),
 ]
+Languages = Annotated[str, typer.Option(help="Source and target, such as en-fr.")]
 _LINES_AT_ONCE = 64
 
 # Typer may carry its own copy of Click; the exception that it exports leads to the bases of either.
@@ -166,6 +167,7 @@ def train(
     about_data: Annotated[
         Path | None, typer.Option(help="Markdown on source and terms of the data, for the card.")
     ] = None,
+    languages: Languages = "en-fr",
     seed: Annotated[int, typer.Option(min=0, help="Of weights and data order.")] = 1,
     batch_tokens: Annotated[int, typer.Option(min=1, help="Target tokens a step.")] = 3000,
     learning_rate: Annotated[float, typer.Option(min=0, help="AdamW's.")] = 1e-3,
@@ -193,6 +195,7 @@ def train(
     """
     if tokens <= 0 and minutes <= 0:
         raise UsageError("expected a budget, got none; give --tokens or --minutes")
+    both = _languages(languages)
     import torch
 
     from seqviz import corpus, training
@@ -254,6 +257,7 @@ def train(
         typer.echo(f"seqviz: {str(error) or 'stopped'}", err=True)
         raise typer.Exit(130) from None
     if result.report is not None:
+        result.report["languages"] = list(both)
         _finish_model(out, result.report, dev, about_data)
     if result.interrupted:
         raise typer.Exit(130)  # so that a loop over models in a shell can stop too
@@ -276,8 +280,8 @@ def _finish_model(
         report["dev_bleu"] = scores.corpus_bleu(
             [t.text for t in translations], [p.target for p in pairs]
         )
-        write_json(folder / "training.json", report)
         typer.echo(f"{folder}: development BLEU {report['dev_bleu']['score']:.1f}", err=True)
+    write_json(folder / "training.json", report)
     about = about_data.read_text(encoding="utf-8") if about_data else ""
     write_text(folder / "README.md", card(report, about))
 
@@ -1047,7 +1051,6 @@ corpus_app = typer.Typer(
     no_args_is_help=True,
 )
 
-Languages = Annotated[str, typer.Option(help="Source and target, such as en-fr.")]
 CorpusFolder = Annotated[
     Path,
     typer.Option("--out", help="Folder of train.tsv.xz, dev.tsv.xz, test.tsv.xz and corpus.json."),

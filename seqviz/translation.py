@@ -303,6 +303,7 @@ class Translator:
         self.tokenizer = tokenizer
         self.name = name
         self.training = training or {}
+        self._reads_english = self.training.get("languages", ["en"])[0] == "en"
         self._stepper = stepper_for(model)
 
     def __repr__(self) -> str:
@@ -351,7 +352,7 @@ class Translator:
         for item in texts:
             if not isinstance(item, str):
                 raise TypeError(f"expected text, got {type(item).__name__}")
-        plans = [_plan(self.tokenizer, item) for item in texts]
+        plans = [self._plan_of(item) for item in texts]
         units = [unit for plan in plans for unit in plan.units]
         keep = single and len(units) <= MAX_PARTS_WITH_ATTENTION if attention is None else attention
         outputs = iter(self._translate_units(units, num_beams, keep))
@@ -469,7 +470,7 @@ class Translator:
             text = text.source
         if not isinstance(text, str):
             raise TypeError(f"expected text or a translation, got {type(text).__name__}")
-        return _plan(self.tokenizer, text)
+        return _plan(self.tokenizer, text, self._reads_english)
 
     def _check_prefix(self, prefix: tuple[int, ...], limit: int) -> None:
         """An output can begin with these ids, and has at most `limit` tokens."""
@@ -829,7 +830,7 @@ def output_limit(source_pieces: int) -> int:
     return min(MAX_TARGET_PIECES + 1, 2 * source_pieces + 12)
 
 
-def _plan(tokenizer: Any, text: str) -> _Plan:
+def _plan(tokenizer: Any, text: str, english: bool) -> _Plan:
     """Normalise a text, say what is odd about it, and cut it into sentences if it is too long."""
     notes: list[Note] = []
     whole = tokenizers.replace_surrogates(text)
@@ -840,7 +841,7 @@ def _plan(tokenizer: Any, text: str) -> _Plan:
     if not plain:
         notes.append(Note("empty", "nothing to translate: the text is empty"))
         return _Plan(text, (), tuple(notes))
-    if not looks_english(plain):
+    if english and not looks_english(plain):
         notes.append(
             Note("language", "this does not look like English; the models read English only")
         )

@@ -211,6 +211,21 @@ def test_chinese_gets_a_hint_not_a_refusal(translators: dict[str, Translator]) -
     assert "language" not in _kinds(translators["lstm"].translate("The bridge is green."))
 
 
+def test_a_model_of_other_languages_gives_no_hint_about_english(tiny_model, tiny_tokenizer):
+    model = tiny_model("lstm")
+    text = "Der alte Mann und das Meer, und die Kinder sind nicht mit den anderen."
+    for training, hinted in (
+        ({}, True),
+        ({"languages": ["en", "fr"]}, True),
+        (
+            {"languages": ["de", "en"]},
+            False,
+        ),
+    ):
+        found = Translator(model, tiny_tokenizer, training=training).translate(text)
+        assert ("language" in {note.kind for note in found.notes}) == hinted
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
