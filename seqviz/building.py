@@ -73,7 +73,14 @@ def lines(stream: IO[bytes], counts: Counts, where: str) -> Iterator[str | None]
             except UnicodeDecodeError:
                 counts["not UTF-8"] += 1
                 yield None
-    except (EOFError, lzma.LZMAError, zlib.error, tarfile.TarError, OSError) as error:
+    except (
+        EOFError,
+        lzma.LZMAError,
+        zlib.error,
+        tarfile.TarError,
+        zipfile.BadZipFile,
+        OSError,
+    ) as error:
         raise CorpusError(
             f"{where}: cannot be read past line {number:,} ({error}); the file is damaged or cut "
             "short, download it again"

@@ -266,6 +266,15 @@ def test_a_truncated_archive(tmp_path, kept):
     assert not list((tmp_path / "out").iterdir())
 
 
+def test_a_zip_whose_content_is_damaged(tmp_path):
+    path = tmp_path / "fra-eng.zip"
+    with zipfile.ZipFile(path, "w") as packed:  # stored, so that only the checksum can tell
+        packed.writestr("fra.txt", "The boat.\tLe bateau.\tCC\n")
+    path.write_bytes(path.read_bytes().replace(b"bateau", b"gateau"))
+    with pytest.raises(CorpusError, match=r"fra-eng\.zip: cannot be read past .*download it again"):
+        list(building.read_tatoeba(path, ("en", "fr"), Counter()))
+
+
 def test_what_is_no_archive(tmp_path):
     path = tmp_path / "page.tgz"
     path.write_text("<html>Not found</html>", encoding="utf-8")
