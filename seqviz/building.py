@@ -27,7 +27,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from seqviz.corpus import CorpusError, Pair, file_digest, pair_digest
+from seqviz.corpus import CorpusError, Pair, file_digest, pair_digest, read_pairs
 from seqviz.report import write_json
 from seqviz.tokenizer import normalize
 from seqviz.version import versions
@@ -472,10 +472,12 @@ def build(
     held_out: HeldOut,
     counts: Counts,
     about: dict[str, Any],
+    apart: Iterable[str | os.PathLike[str]] = (),
 ) -> dict[str, Any]:
     """Clean pairs, hold some out and write the corpus files.
 
-    Training holds no pair a side of which, but for case and spacing, stands in the other two sets.
+    Training holds no pair a side of which, but for case and spacing, stands in the other two sets or in what is
+    kept apart.
 
     Args:
         pairs: in document order.
@@ -484,16 +486,20 @@ def build(
         held_out: what is not for training.
         counts: what reading has counted; goes on here.
         about: command, files and digests, for the report.
+        apart: corpus files, such as other test sets, none of whose sides may stand in training.
     Returns:
         the report, as ``corpus.json`` holds it.
     Raises:
         CorpusError: nothing is left to train on.
     """
-    out = Path(out)
+    out, apart = Path(out), list(apart)
     out.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=".building-", dir=out))
     try:
-        kept: dict[str, set[bytes]] = {"source": set(), "target": set()}
+        others = [pair for path in apart for pair in read_pairs(path)]
+        sources = {_digest(pair.source) for pair in others}
+        targets = {_digest(pair.target) for pair in others}
+        documents: dict[str, set[str]] = {"dev": set(), "test": set()}
         with ExitStack() as stack:
             files = {
                 name: stack.enter_context(_writer(work / f"{name}.tsv.xz")) for name in SETS[1:]
@@ -514,13 +520,15 @@ def build(
                     continue
                 files[where].write(line)
                 counts[where] += 1
-                for side, text in (("source", found.source), ("target", found.target)):
-                    kept[side].add(_digest(text))
+                sources.add(_digest(found.source))
+                targets.add(_digest(found.target))
+                if found.document:
+                    documents[where].add(found.document)
             rest.seek(0)
             with _writer(work / "train.tsv.xz") as train:
                 for line in rest:
                     _, source, target = line.rstrip("\n").split("\t")
-                    if _digest(source) in kept["source"] or _digest(target) in kept["target"]:
+                    if _digest(source) in sources or _digest(target) in targets:
                         counts["held out"] += 1
                     else:
                         train.write(line)
@@ -537,8 +545,15 @@ def build(
             "schema": 1,
             **about,
             "languages": list(cleaner.languages),
-            "held_out": {"dev": held_out.dev, "test": held_out.test, "share": held_out.share},
+            "held_out": {
+                "dev": held_out.dev,
+                "test": held_out.test,
+                "share": held_out.share,
+                "documents": {name: sorted(names) for name, names in documents.items()},
+                "apart": [{"name": Path(p).name, "sha256": file_digest(p)} for p in apart],
+            },
             "language_check": cleaner.identify is not None,
+            "settings": {"max_ratio": MAX_RATIO, "max_line_bytes": MAX_LINE, "block_lines": BLOCK},
             "pairs": {name: counts[name] for name in SETS},
             "read": counts["read"],
             "dropped": {

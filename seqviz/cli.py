@@ -1067,6 +1067,13 @@ Share = Annotated[
         min=0.0, max=0.4, help="Part of the text in each of these two, where no pattern is given."
     ),
 ]
+Apart = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="Corpus file, such as another test set, none of whose sides may stand in training. May be "
+        "given several times."
+    ),
+]
 CheckLanguage = Annotated[
     bool, typer.Option("--language-check/--no-language-check", help="Drop text of other languages.")
 ]
@@ -1086,6 +1093,7 @@ def corpus_europarl(
     dev: DevPattern = None,
     test: TestPattern = None,
     held_out: Share = 0.01,
+    apart: Apart = None,
     language_check: CheckLanguage = True,
 ) -> None:
     """Build a corpus out of Europarl, release v7.
@@ -1102,6 +1110,7 @@ def corpus_europarl(
         out,
         building.HeldOut(dev, test, held_out),
         language_check,
+        apart or [],
     )
 
 
@@ -1114,6 +1123,7 @@ def corpus_tatoeba(
     out: CorpusFolder,
     languages: Languages = "en-fr",
     held_out: Share = 0.01,
+    apart: Apart = None,
     language_check: CheckLanguage = True,
 ) -> None:
     """Build a corpus out of everyday sentences of Tatoeba.
@@ -1130,6 +1140,7 @@ def corpus_tatoeba(
         out,
         building.HeldOut(share=held_out),
         language_check,
+        apart or [],
     )
 
 
@@ -1145,6 +1156,7 @@ def corpus_dataset(
     dev: DevPattern = None,
     test: TestPattern = None,
     held_out: Share = 0.01,
+    apart: Apart = None,
     language_check: CheckLanguage = True,
 ) -> None:
     """Build a corpus out of a dataset with a column "translation".
@@ -1161,6 +1173,7 @@ def corpus_dataset(
         out,
         building.HeldOut(dev, test, held_out),
         language_check,
+        apart or [],
     )
 
 
@@ -1172,7 +1185,13 @@ def _languages(text: str) -> tuple[str, str]:
 
 
 def _build(
-    read: Any, files: list[Path], languages: tuple[str, str], out: Path, held_out: Any, check: bool
+    read: Any,
+    files: list[Path],
+    languages: tuple[str, str],
+    out: Path,
+    held_out: Any,
+    check: bool,
+    apart: list[Path],
 ) -> None:
     from collections import Counter
 
@@ -1187,7 +1206,7 @@ def _build(
             {"name": path.name, "sha256": file_digest(path)} for path in files if path.is_file()
         ],
     }
-    report = building.build(read(counts), out, cleaner, held_out, counts, about)
+    report = building.build(read(counts), out, cleaner, held_out, counts, about, apart)
     for name, number in report["dropped"].items():
         typer.echo(f"dropped {number:,}: {name}", err=True)
     for name, number in report["pairs"].items():

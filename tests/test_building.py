@@ -394,7 +394,21 @@ def test_training_shares_no_side_with_what_is_held_out(tmp_path):
     assert [pair.source for pair in rows(tmp_path, "test")] == ["The BOAT is green."]
     assert report["pairs"] == {"train": 1, "dev": 1, "test": 1}
     assert report["dropped"] == {"held out": 2} and report["read"] == 5
+    assert report["held_out"]["documents"] == {"dev": ["dev-1"], "test": ["test-1"]}
     assert report == json.loads((tmp_path / "corpus.json").read_text(encoding="utf-8"))
+
+
+def test_other_test_sets_are_kept_apart(tmp_path):
+    other = tmp_path / "other.tsv"
+    other.write_text("x\tGood morning.\tBonjour à tous.\n", encoding="utf-8")
+    pairs = [Pair("d", "good  morning.", "Bonjour."), Pair("d", "Thank you.", "Merci.")]
+    out = tmp_path / "out"
+    report = build(
+        pairs, out, Cleaner(EN_FR), HeldOut(share=0.0), Counter(), {"command": "test"}, [other]
+    )
+    assert [pair.source for pair in rows(out, "train")] == ["Thank you."]
+    assert report["held_out"]["apart"][0]["name"] == "other.tsv"
+    assert report["dropped"] == {"held out": 1}
 
 
 def test_shares_are_whole_documents_and_the_same_whatever_else_there_is(tmp_path):
