@@ -154,6 +154,27 @@ def test_killed_at_random_moments(server, data, whole, tmp_path, kills):
     finish(server, data, tmp_path, outcome)
 
 
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.slow)])
+def test_killed_between_any_two_changes_of_files(server, data, whole, tmp_path, every):
+    """Before the first, the second, … change, until one call gets through to the end.
+
+    A finished run saves its last state and its model anew, over those that stand there.
+    """
+    finish(server, data, tmp_path, whole[0])
+    state, model = states(tmp_path)[-1], tmp_path / "models" / NAME
+    number, end = 1, -signal.SIGKILL
+    while end == -signal.SIGKILL:
+        life = server.start(*command(data, tmp_path), KILL=number)
+        end = life.wait()
+        assert "cannot be read" not in life.said
+        for folder in (state, model):  # the new one or the old
+            kept = folder if folder.exists() else folder.with_name(f".{folder.name}-old")
+            assert (kept / "model.safetensors").is_file(), (folder.name, number)
+        number += every
+    assert end == 0 and number > 40
+    finish(server, data, tmp_path, whole[0])
+
+
 # ---------------------------------------------------------------------------------------------
 # No room
 

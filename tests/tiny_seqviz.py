@@ -4,7 +4,8 @@
 a folder, in the environment every process writes down there what each of its steps was. With
 ``LIMIT``, bytes, no file can grow larger, which is how a full disk looks to whoever writes. With
 ``SIGNALS``, e.g. ``5 fsync 15 2``, it sends itself signal 15 after step 5 and signal 2 when it then
-calls `os.fsync`, that is, while it saves.
+calls `os.fsync`, that is, while it saves. With ``KILL``, a number, it is killed just before it makes,
+opens for writing, renames or removes a file or folder for so many times.
 
 ``python -m tiny_seqviz serve`` imports everything once, then forks one process for each line of JSON
 that it reads, because importing takes longer than such a training. It is asked by `Server`.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +56,8 @@ def command_line(*arguments: str) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), resource.RLIM_INFINITY))
     if signals := os.environ.get("SIGNALS"):
         _signal_itself(*signals.split())
+    if kill := os.environ.get("KILL"):
+        _kill_itself(int(kill))
     train = training.train
     record = os.environ.get("RECORD")
     trace = _Trace(Path(record), training) if record else None
@@ -71,6 +75,24 @@ def command_line(*arguments: str) -> None:
     training.train = tiny  # type: ignore[assignment]
     sys.argv = ["seqviz", *arguments]
     cli.main()
+
+
+def _changes_files(event: str, args: tuple[Any, ...]) -> bool:
+    if event == "open":
+        return isinstance(args[0], str) and bool(args[2] & (os.O_WRONLY | os.O_RDWR))
+    return event in ("os.rename", "os.remove", "os.rmdir", "os.mkdir", "shutil.rmtree")
+
+
+def _kill_itself(number: int) -> None:
+    left = [number]
+
+    def audit(event: str, args: tuple[Any, ...]) -> None:
+        if _changes_files(event, args):
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(audit)
 
 
 _after_step: list[Any] = []
@@ -137,7 +159,7 @@ class _Trace:
 
     def audit(self, event: str, args: tuple[Any, ...]) -> None:
         """Note the files that this process opens for writing, but its own notes."""
-        if event == "open" and isinstance(args[0], str) and args[2] & (os.O_WRONLY | os.O_RDWR):
+        if event == "open" and _changes_files(event, args):
             path = Path(args[0])
             if path != Path(os.devnull) and self.folder not in path.parents:
                 self.wrote.append(args[0])
