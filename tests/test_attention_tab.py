@@ -557,3 +557,18 @@ def test_steps_light_the_map_and_lead_elsewhere(browser, address: str, translato
     assert rows == [visible(word) for word in expected.target_words]
     assert faults == []
     page.close()
+
+
+def test_nothing_is_said_in_one_language_before_the_models_are_there(service):
+    """What the tab first shows is empty or follows the language without a model."""
+    with gr.Blocks():
+        language = gr.Radio(["en", "zh"], value="en")
+        made = attention.tab(service, language)
+    event = made.show[0]
+    for component in event["outputs"]:
+        if isinstance(component, gr.HTML):
+            assert not component.value
+    updates = [update for update in made.texts("zh") if isinstance(update, gr.Radio)]
+    labels = [label for update in updates for label, _ in update.choices]
+    assert words("attention_view_saliency", "zh") in labels
+    assert words("attention_view_saliency", "en") not in labels

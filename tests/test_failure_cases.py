@@ -327,6 +327,8 @@ def test_ctrl_c_leaves_no_child():
         cwd=ROOT,
         env={**os.environ, "GRADIO_SERVER_PORT": str(port)},
         start_new_session=True,
+        # A shell that starts this in the background lets its children ignore the signal.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         stderr=subprocess.PIPE,
         text=True,
     )

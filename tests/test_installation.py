@@ -46,7 +46,7 @@ def test_every_import_is_declared():
     extras = project["optional-dependencies"]
     declared = {
         Requirement(line).name
-        for line in [*project["dependencies"], *extras["app"], *extras["train"]]
+        for line in [*project["dependencies"], *extras["app"], *extras["train"], *extras["corpora"]]
     }
     assert {IMPORT_TO_PACKAGE.get(name, name) for name in users_of_packages()} <= declared
 

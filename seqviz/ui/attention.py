@@ -102,12 +102,11 @@ def tab(service: Service, language: gr.Radio) -> Tab:
     message = gr.HTML(elem_id="attention-message")
     # Gradio's own style of buttons and images would spoil the maps.
     picture = gr.HTML(
-        _waiting(service, FIRST, "en"),
         elem_id="attention-map",
         js_on_load=_HEADS_JS,
         apply_default_css=False,
     )
-    beware = gr.HTML(_caution([], "en"))
+    beware = gr.HTML()
     steps = stepping.make("attention-steps")
     with (
         gr.Accordion(words("attention_more", "en"), open=False, elem_id="attention-more") as more,
@@ -250,7 +249,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
             ),
             gr.Button(words("attention_button", chosen)),
             gr.Radio(_model_choices(chosen), label=words("attention_model", chosen)),
-            gr.Radio(label=words("attention_view", chosen)),
+            gr.Radio(_view_choices(FIRST, chosen), label=words("attention_view", chosen)),
             gr.Radio(label=words("attention_part", chosen)),
             gr.Accordion(label=words("attention_more", chosen)),
             gr.Radio(label=words("attention_kind", chosen)),
