@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqviz import MODEL_NAMES, search
-from seqviz.architectures.stepping import stepper_for
+from seqviz.architectures.stepping import Recorder, stepper_for
 
 EOS, UNK, PAD = 0, 1, 5
 SETTINGS = {"start_token_id": PAD, "eos_token_id": EOS, "forbidden_token_ids": (UNK, PAD)}
@@ -295,3 +295,13 @@ def _log_probs(
     with torch.inference_mode():
         logits = model(input_ids=ids, attention_mask=mask, decoder_input_ids=decoder_ids).logits
     return logits[0].log_softmax(-1).gather(-1, torch.tensor(target).unsqueeze(1))[:, 0].tolist()
+
+
+def test_a_recorder_takes_one_sentence_and_no_beams(tiny_model):
+    recorder = Recorder(stepper_for(tiny_model("lstm-attention")))
+    ids = torch.tensor([[5, 6, 0], [7, 8, 0]])
+    with pytest.raises(ValueError, match="expected one sentence to record, got 2"):
+        recorder.start(ids, torch.ones_like(ids), 4)
+    state = recorder.start(ids[:1], torch.ones_like(ids[:1]), 4)
+    with pytest.raises(RuntimeError, match="expected a search of one sentence"):
+        recorder.select(state, torch.tensor([0, 0]))

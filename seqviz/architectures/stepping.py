@@ -53,7 +53,8 @@ class Recorder:
         self.state: Any = None
 
     def start(self, input_ids: Tensor, attention_mask: Tensor, max_steps: int) -> Any:
-        assert len(input_ids) == 1, "one sentence"
+        if len(input_ids) != 1:
+            raise ValueError(f"expected one sentence to record, got {len(input_ids)}")
         self.state = self.stepper.start(input_ids, attention_mask, max_steps, record=True)
         return self.state
 
@@ -61,7 +62,7 @@ class Recorder:
         return self.stepper.step(tokens, state)
 
     def select(self, state: Any, rows: Tensor, *, same_sources: bool = False) -> None:
-        raise NotImplementedError("a recorded search goes on with the rows it has")
+        raise RuntimeError("expected a search of one sentence, got one that drops or repeats rows")
 
     def attention(self) -> dict[str, Tensor]:
         """Weights of the steps taken, by kind, each (L, H, T, S); row t is that of step t."""
