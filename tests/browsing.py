@@ -102,6 +102,18 @@ class Visit:
     def tab(self, number: int) -> None:
         self.page.get_by_role("tab").nth(number).click()
 
+    def seen(self) -> str:
+        """What a person sees, and what went wrong, for the report of a failed test."""
+        try:
+            text = self.page.evaluate(
+                """() => [...document.querySelectorAll('input:not([type=radio])')]
+                  .filter(e => e.checkVisibility()).map(e => `[${e.value}]`).join(' ')
+                  + '\\n' + document.body.innerText"""
+            )
+        except Exception as error:
+            text = f"nothing: {error}"
+        return "\n".join([*self.faults, text])
+
     def sideways(self) -> int:
         """Pixels by which the page is wider than the window."""
         return self.page.evaluate("document.documentElement.scrollWidth - window.innerWidth")

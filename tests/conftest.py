@@ -78,8 +78,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):
-    """Where a browser is required, a skipped browser test is a failed one."""
+    """Where a browser is required, a skipped browser test is a failed one; a failed one tells what it saw."""
     report = yield
+    if report.failed and call.when == "call":
+        for visit in getattr(getattr(item, "funcargs", {}).get("visit"), "visits", ()):
+            report.sections.append(("on the page", visit.seen()))
     if report.skipped and _require_browser() and item.get_closest_marker("browser"):
         report.outcome = "failed"
         report.longrepr = (
@@ -123,6 +126,7 @@ def visit(browser: Any, address: str) -> Iterator[Any]:
         visits.append(Visit(browser, address, path, **options))
         return visits[-1]
 
+    make.visits = visits  # for the report of a failure
     yield make
     faults = [fault for one in visits for fault in one.faults]
     for one in visits:

@@ -316,6 +316,39 @@ def test_own_text(visit):
     assert slider.get_attribute("max") == "9" and slider.is_enabled() and not box.is_visible()
 
 
+def test_a_pick_asks_once(visit):
+    one = opened(visit())
+    asked: list[str] = []
+    one.page.on("request", lambda r: asked.append(r.url) if r.method == "POST" else None)
+
+    def drawn() -> int:
+        one.page.wait_for_timeout(500)
+        one.page.wait_for_function(_FILLED, timeout=WAIT)
+        count = sum("queue/join" in url for url in asked)
+        asked.clear()
+        return count
+
+    one.page.wait_for_timeout(3000)  # the other tabs draw, too, when the page opens
+    drawn()
+    choose(one, Service().passage("noisy-dog")["title"]["en"])
+    assert drawn() == 1
+    one.page.locator("#passage input").focus()
+    one.page.keyboard.press("Tab")
+    assert drawn() == 0  # passed by, nothing picked
+    choose(one, Service().passage("noisy-dog")["title"]["en"])
+    assert drawn() == 0
+    one.page.locator("#passage input").focus()
+    one.page.keyboard.press("ArrowDown")
+    one.page.keyboard.press("ArrowDown")
+    one.page.keyboard.press("Enter")
+    assert drawn() == 1
+    other = one.page.locator("#passage input").input_value()
+    one.page.locator("#opposite").click()
+    assert drawn() == 1 and one.page.locator("#passage input").input_value() != other
+    choose(one, other)
+    assert drawn() == 1
+
+
 def test_a_text_of_the_translate_tab_is_carried_over(visit):
     one = visit()
     one.cards()

@@ -384,8 +384,9 @@ def _draw(service: Service, choice: Choice, language: str) -> Iterator[list[Any]
         *_options(service, choice, panels, parts, language),
     ]
     # The map does not wait for the steps, which need one more pass of the model.
+    # The second time all is there again: a skipped part could take back what the browser has not drawn yet.
     yield [*shown, gr.skip()]
-    yield [*([gr.skip()] * len(shown)), _steps(service, choice, panels, language)]
+    yield [*shown, _steps(service, choice, panels, language)]
 
 
 def _models(choice: Choice) -> list[str]:
@@ -577,28 +578,27 @@ def _options(
         (words("attention_part_number", language, number=i + 1, total=parts), i)
         for i in range(parts)
     ]
+
+    def radio(choices: list, before: Any, value: Any, visible: bool = True) -> Any:
+        # A value that stays is left out, so that what a person clicks meanwhile stays too.
+        return gr.Radio(choices, visible=visible, **({} if value == before else {"value": value}))
+
     return [
-        gr.Radio(_view_choices(choice.model, language), value=choice.view),
-        gr.Radio(
-            _kind_choices(language, KINDS if several else KINDS[:1]),
-            value=kind,
-            visible=several,
-        ),
-        gr.Radio(
+        radio(_view_choices(choice.model, language), choice.view, choice.view),
+        radio(_kind_choices(language, KINDS if several else KINDS[:1]), choice.kind, kind, several),
+        radio(
             _layer_choices(layers, language, best),
-            value="best" if keep_best else _or_mean(layer),
-            visible=several,
+            "best" if choice.best else _or_mean(choice.layer),
+            "best" if keep_best else _or_mean(layer),
+            several,
         ),
-        gr.Radio(
+        radio(
             _number_choices(heads, language),
-            value="" if first is None or keep_best else _or_mean(first.head),
-            visible=several and not keep_best,
+            _or_mean(choice.head),
+            "" if first is None or keep_best else _or_mean(first.head),
+            several and not keep_best,
         ),
-        gr.Radio(
-            part_choices,
-            value=min(choice.part, parts - 1),
-            visible=parts > 1,
-        ),
+        gr.Radio(part_choices, value=min(choice.part, parts - 1), visible=parts > 1),
     ]
 
 

@@ -1,7 +1,7 @@
 /* The Length tab: which stage of the growing text is seen, at once and without asking the server.
    Everything follows from one style sheet, so that markup which comes later is right from the start. */
 (() => {
-  const state = { stage: 1, curve: "natural", metric: "bleu", growing: false };
+  const state = { stage: 1, curve: "natural", metric: "bleu", growing: false, picked: undefined, picks: 0 };
   const sheet = document.head.appendChild(document.createElement("style"));
   const slider = () => document.querySelector("#length-slider input[type=range]");
   const stops = () => document.querySelector("#stops .stops");
@@ -52,6 +52,18 @@
     followSlider() {
       document.querySelector(".tip")?.remove();
       window.seqviz.showStage(slider()?.value ?? state.stage);
+    },
+
+    /* How often a text was picked, once more if this is not the text that was picked last. */
+    pick(passage, first) {
+      const last = state.picked === undefined ? first : state.picked;
+      state.picked = passage;
+      return (state.picks += Number(passage !== last));
+    },
+
+    /* The text has become another one, by a pick or without: then any text can be picked. */
+    forgetPick(passage) {
+      if (state.picked !== passage) state.picked = null;
     },
 
     look(change) {

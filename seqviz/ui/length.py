@@ -6,6 +6,7 @@ All stages of a text go to the browser, where the slider alone decides which of 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
@@ -64,6 +65,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
         own_button = gr.Button(
             words("length_own_button", "en"), variant="primary", min_width=100, elem_id="own-show"
         )
+    picks = gr.Number(0, visible="hidden")  # how often a person has picked a text
     message = gr.HTML(elem_id="length-message")
     with gr.Column(elem_id="walk"):
         slider = gr.Slider(
@@ -109,13 +111,8 @@ def tab(service: Service, language: gr.Radio) -> Tab:
     ) -> Iterator[list[Any]]:
         yield from draw_stages(service, passage_id, own_text, chosen, request.session_hash)
 
-    def choose(
-        passage_id: str, own_text: str, chosen: str, stage: float, request: gr.Request
-    ) -> Iterator[list[Any]]:
-        slider_update = _fit(service, passage_id, own_text, stage)
-        yield [slider_update, gr.Row(visible=passage_id == OWN), *[gr.skip()] * 7]
-        for step in draw_stages(service, passage_id, own_text, chosen, request.session_hash):
-            yield [gr.skip(), gr.skip(), *step]
+    def fit(passage_id: str, own_text: str, stage: float) -> tuple[Any, Any]:
+        return _fit(service, passage_id, own_text, stage), gr.Row(visible=passage_id == OWN)
 
     inputs = [passage, own, language]
     outputs = [message, opposite, stops, strip, sentence, answers, path]
@@ -128,18 +125,30 @@ def tab(service: Service, language: gr.Radio) -> Tab:
         "api_visibility": "private",
         **MODEL_EVENT,
     }
-    choose_event = {
-        **show_event,
-        "fn": choose,
-        "inputs": [*inputs, slider],
-        "outputs": [slider, own_row, *outputs],
+    fit_event: dict[str, Any] = {
+        "fn": fit,
+        "inputs": [passage, own, slider],
+        "outputs": [slider, own_row],
+        "trigger_mode": "always_last",
+        **QUICK_EVENT,
     }
 
     def other_passage(passage_id: str) -> str:
         return _other(service, passage_id) or passage_id
 
-    gr.on([passage.input, own_button.click, own.submit], **choose_event)
-    opposite.click(other_passage, passage, passage, **QUICK_EVENT).then(**choose_event)
+    # A dropdown tells of one pick twice, and again each time it is left: the script counts the picks.
+    passage.input(
+        None,
+        passage,
+        picks,
+        js=f"passage => window.seqviz.pick(passage, {json.dumps(first)})",
+        **QUICK_EVENT,
+    )
+    passage.change(None, passage, js="passage => window.seqviz.forgetPick(passage)", **QUICK_EVENT)
+    chosen_text = gr.on([picks.change, own_button.click, own.submit], **fit_event)
+    chosen_text.then(**show_event)
+    opposite_text = opposite.click(other_passage, passage, passage, **QUICK_EVENT)
+    opposite_text.then(**fit_event).then(**show_event)
     # These ask the server nothing.
     slider.change(None, slider, js="value => window.seqviz.showStage(value)", **QUICK_EVENT)
     curve.change(None, curve, js="curve => window.seqviz.look({ curve })", **QUICK_EVENT)
@@ -212,7 +221,8 @@ def tab(service: Service, language: gr.Radio) -> Tab:
             "own_row": own_row,
             "slider": slider,
             "onward": onward,
-            "choose": choose_event,
+            "fit": fit_event,
+            "show": show_event,
         },
     )
 
@@ -268,8 +278,13 @@ def draw_stages(
         parts = (stages.strip, stages.sentence, stages.answers, stages.path)
         return [part(shown) for part in parts]
 
-    message = _message(service, text, own_text, language)
-    yield [message, opposite, stages.stops(text, language), *picture()]
+    # Each step has all of it: a skipped part could take back what the browser has not drawn yet.
+    above = [
+        _message(service, text, own_text, language),
+        opposite,
+        stages.stops(text, language),
+    ]
+    yield [*above, *picture()]
     for name in shown.missing:
         try:
             service.score_all(name, text)
@@ -279,7 +294,7 @@ def draw_stages(
             yield [gr.skip()] * 7
             return
         shown.look()
-        yield [gr.skip()] * 3 + picture()
+        yield [*above, *picture()]
 
 
 def _text(service: Service, passage_id: Any, own_text: Any) -> Growth:

@@ -161,7 +161,7 @@ def connect(translate_tab: Tab, length_tab: Tab, tabs: gr.Tabs) -> None:
         inputs=[source["text"], target["passage"], target["own"]],
         outputs=[tabs, target["passage"], target["own"]],
         **QUICK_EVENT,
-    ).then(**target["choose"])
+    ).then(**target["fit"]).then(**target["show"])
 
 
 # ---------------------------------------------------------------------------------------------
