@@ -1,17 +1,19 @@
-"""Greedy decoding, one sentence at a time and in batches, against other engines on the same weights.
+"""Greedy and beam search, one sentence at a time and a thousand, against other engines on the same weights.
 
     python benchmarks/decoding.py --out benchmarks/decoding.json
 
 `generate` is the library's own loop over the same model; CTranslate2 reads the Transformer's folder, in fp32.
-Texts are the project's own hand-written ones. All sides use the same threads, have the same limit of output
-pieces and take turns, sentence by sentence. Ours gives attention as well, except where that is said; the others do
-not. In batches `generate` has one limit for all, ours has one for each sentence: part of that gain is that endless
-repetition ends sooner.
+Texts are the project's own hand-written ones, for the thousand over and over. All sides use the same threads, have
+the same limit of output pieces and take turns, sentence by sentence, or 250 sentences by 250. Of one sentence ours
+gives attention as well, except where that is said; the others do not. Of many, ours makes its own batches;
+`generate` and CTranslate2 get batches of 32 of like length, which is near the best for both. `generate` has one
+limit for a batch, ours has one for each sentence: part of that gain is that endless repetition ends sooner.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import statistics
 import tempfile
@@ -30,7 +32,8 @@ from seqviz.shipped import models_folder
 from seqviz.translation import output_limit
 from seqviz.version import hardware, versions
 
-BATCH = 32
+BATCH, TURN, MANY = 32, 250, 1000
+BEAMS = {"greedy": 1, "beam_4": 4}
 
 
 def written(*kinds: str) -> list[str]:
@@ -45,27 +48,35 @@ def written(*kinds: str) -> list[str]:
     return found
 
 
-def generate(translator: seqviz.Translator, batch: list[str]) -> None:
+def batches(texts: list[str]) -> list[list[str]]:
+    ordered = sorted(texts, key=len)
+    return [ordered[i : i + BATCH] for i in range(0, len(ordered), BATCH)]
+
+
+def generate(translator: seqviz.Translator, texts: list[str], num_beams: int) -> None:
     """The same sentences by the library's own loop, up to the same limit."""
     config, tokenizer = translator.model.config, translator.tokenizer
-    ids = tokenizer(batch, add_special_tokens=False).input_ids
-    padded = make_batch(
-        [(row, []) for row in ids],
-        pad_token_id=config.pad_token_id,
-        eos_token_id=config.eos_token_id,
-    )
-    with torch.inference_mode():
-        translator.model.generate(
-            input_ids=torch.from_numpy(padded.input_ids),
-            attention_mask=torch.from_numpy(padded.attention_mask),
-            num_beams=1,
-            do_sample=False,
-            max_new_tokens=output_limit(max(map(len, ids))),
+    for batch in batches(texts):
+        ids = tokenizer(batch, add_special_tokens=False).input_ids
+        padded = make_batch(
+            [(row, []) for row in ids],
+            pad_token_id=config.pad_token_id,
+            eos_token_id=config.eos_token_id,
         )
+        with torch.inference_mode():
+            translator.model.generate(
+                input_ids=torch.from_numpy(padded.input_ids),
+                attention_mask=torch.from_numpy(padded.attention_mask),
+                num_beams=num_beams,
+                do_sample=False,
+                max_new_tokens=output_limit(max(map(len, ids))),
+            )
 
 
-def ctranslate2(translator: seqviz.Translator, folder: str, threads: int) -> Callable[[str], None]:
-    """The Transformer in CTranslate2, as a function of one sentence.
+def ctranslate2(
+    translator: seqviz.Translator, folder: str, threads: int
+) -> Callable[[list[str], int], None]:
+    """The Transformer in CTranslate2, as a function of texts and beams.
 
     Raises:
         ModuleNotFoundError: it is not installed.
@@ -81,39 +92,44 @@ def ctranslate2(translator: seqviz.Translator, folder: str, threads: int) -> Cal
     )
     tokenizer = translator.tokenizer
 
-    def translate(text: str) -> None:
-        pieces = tokenizer.convert_ids_to_tokens(tokenizer(text).input_ids)
-        other.translate_batch(
-            [pieces],
-            beam_size=1,
-            max_decoding_length=output_limit(len(pieces) - 1),
-            suppress_sequences=[["<unk>"]],
-        )
+    def translate(texts: list[str], num_beams: int) -> None:
+        for batch in batches(texts):
+            pieces = [tokenizer.convert_ids_to_tokens(row) for row in tokenizer(batch).input_ids]
+            other.translate_batch(
+                pieces,
+                beam_size=num_beams,
+                max_decoding_length=output_limit(max(map(len, pieces)) - 1),
+                suppress_sequences=[["<unk>"]],
+            )
 
     return translate
 
 
-def take_turns(sides: dict[str, Callable[[Any], Any]], inputs: list, rounds: int) -> dict[str, Any]:
-    """Seconds of each side for all inputs together, median over rounds; and of the first one's rivals, the
-    median over inputs and rounds of how many times as long they took."""
+def take_turns(
+    sides: dict[str, Callable[[list[str]], Any]], turns: list[list[str]], rounds: int
+) -> dict[str, Any]:
+    """Milliseconds a turn of each side, median over rounds; and of the first one's rivals, the median over
+    turns and rounds of how many times as long they took."""
     seconds: dict[str, list[list[float]]] = {name: [] for name in sides}
-    for _ in range(rounds + 1):  # the first is thrown away
+    for side in sides.values():  # warm
+        side(turns[0])
+    for _ in range(rounds):
         for name in sides:
             seconds[name].append([])
-        for given in inputs:
+        for given in turns:
             for name, side in sides.items():
                 started = time.perf_counter()
                 side(given)
                 seconds[name][-1].append(time.perf_counter() - started)
     ours, *rivals = seconds
     found: dict[str, Any] = {
-        f"{name}_ms": round(1000 * statistics.median(map(sum, runs[1:])) / len(inputs), 2)
+        f"{name}_ms": round(1000 * statistics.median(map(sum, runs)) / len(turns), 2)
         for name, runs in seconds.items()
     }
     for rival in rivals:
         ratios = [
             b / a
-            for mine, theirs in zip(seconds[ours][1:], seconds[rival][1:], strict=True)
+            for mine, theirs in zip(seconds[ours], seconds[rival], strict=True)
             for a, b in zip(mine, theirs, strict=True)
         ]
         found[f"{rival}_over_{ours}"] = round(statistics.median(ratios), 2)
@@ -122,42 +138,50 @@ def take_turns(sides: dict[str, Callable[[Any], Any]], inputs: list, rounds: int
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3, help="of the single sentences")
+    parser.add_argument("--many", type=int, default=MANY, help="sentences at once")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     logging.set_verbosity_error()
     sentences = written("development", "examples")
-    every = sorted(written("passages", "aligned"), key=len)
-    batches = [every[i : i + BATCH] for i in range(0, len(every), BATCH)]
-    results: dict[str, Any] = {"one_sentence": {}, "batches": {}}
+    every = list(itertools.islice(itertools.cycle(written("passages", "aligned")), options.many))
+    turns = [every[i : i + TURN] for i in range(0, len(every), TURN)]
+    results: dict[str, Any] = {"one_sentence": {}, "many": {}}
     with tempfile.TemporaryDirectory() as folder:
         for name in seqviz.MODEL_NAMES:
             translator = seqviz.load(name)
-            for threads in (1, 2):
-                torch.set_num_threads(threads)
-                sides: dict[str, Callable[[str], Any]] = {
-                    "seqviz": translator.translate,
-                    "without_attention": lambda text, t=translator: t.translate(
-                        text, attention=False
-                    ),
-                    "generate": lambda text, t=translator: generate(t, [text]),
-                }
-                if name == "transformer":
+
+            def sides(
+                threads: int, num_beams: int, attention: bool, translator: Any = translator
+            ) -> dict[str, Callable[[list[str]], Any]]:
+                def ours(texts: list[str], attention: bool = attention) -> None:
+                    translator.translate(texts, num_beams=num_beams, attention=attention)
+
+                found: dict[str, Callable[[list[str]], Any]] = {"seqviz": ours}
+                if attention:
+                    found["without_attention"] = lambda texts: ours(texts, False)
+                found["generate"] = lambda texts: generate(translator, texts, num_beams)
+                if translator.name == "transformer":
                     try:
-                        sides["ctranslate2"] = ctranslate2(translator, folder, threads)
+                        other = ctranslate2(translator, folder, threads)
+                        found["ctranslate2"] = lambda texts: other(texts, num_beams)
                     except ModuleNotFoundError as error:
                         print(f"without CTranslate2: {error}")
-                found = take_turns(sides, sentences, options.rounds)
-                results["one_sentence"].setdefault(name, {})[f"{threads}_threads"] = found
-                print(f"{name:15} one sentence, {threads} threads: {found}", flush=True)
-            torch.set_num_threads(1)
-            sides = {
-                "seqviz": lambda batch, t=translator: t.translate(batch, attention=False),
-                "generate": lambda batch, t=translator: generate(t, batch),
-            }
-            found = take_turns(sides, batches, options.rounds)
-            results["batches"][name] = found
-            print(f"{name:15} batches of {BATCH}, 1 thread: {found}", flush=True)
+                return found
+
+            for search, num_beams in BEAMS.items():
+                for threads in (1, 2):
+                    torch.set_num_threads(threads)
+                    of_one = sides(threads, num_beams, attention=True)
+                    found = take_turns(of_one, [[text] for text in sentences], options.rounds)
+                    place = results["one_sentence"].setdefault(name, {})
+                    place.setdefault(search, {})[f"{threads}_threads"] = found
+                    print(f"{name:15} one, {search}, {threads} threads: {found}", flush=True)
+                torch.set_num_threads(1)
+                found = take_turns(sides(1, num_beams, attention=False), turns, 1)
+                found["sentences_per_second"] = round(1000 * TURN / found["seqviz_ms"], 1)
+                results["many"].setdefault(name, {})[search] = found
+                print(f"{name:15} {len(every)}, {search}, 1 thread: {found}", flush=True)
     if options.out:
         write_json(
             options.out,
@@ -166,7 +190,7 @@ def main() -> None:
                 "data": {
                     "name": "seqviz/texts.json",
                     "one_sentence": len(sentences),
-                    "batches": len(batches),
+                    "many": len(every),
                     "batch": BATCH,
                 },
                 "versions": versions(),

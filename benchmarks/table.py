@@ -22,33 +22,38 @@ def _each(results: Results, say: Callable[[Any], str]) -> str:
     return "; ".join(f"`{name}` {say(found)}" for name, found in results.items())
 
 
+_SEARCHES = {"greedy": "greedy", "beam_4": "4 beams"}
+
+
+def _rivals(found: Results) -> str:
+    said = f"`generate` {found['generate_over_seqviz']:.2f}"
+    if "ctranslate2_over_seqviz" in found:
+        said += f", CTranslate2 {found['ctranslate2_over_seqviz']:.2f}"
+    return f"{said} times as long"
+
+
 def decoding(results: Results) -> list[tuple[str, str]]:
     rows = []
-    for threads in ("1_threads", "2_threads"):
-        number = threads[0]
+    for search, called in _SEARCHES.items():
+        for number in "12":
 
-        def say(found: Any, threads: str = threads) -> str:
-            one = found[threads]
-            said = f"{one['seqviz_ms']:.0f} ms, `generate` {one['generate_over_seqviz']:.2f} times"
-            if "ctranslate2_over_seqviz" in one:
-                said += f", CTranslate2 {one['ctranslate2_over_seqviz']:.2f} times as long"
-            return said
+            def say(found: Any, search: str = search, number: str = number) -> str:
+                one = found[search][f"{number}_threads"]
+                return f"{one['seqviz_ms']:.0f} ms, {_rivals(one)}"
 
-        rows.append(
-            (
-                f"one sentence, greedy, with its attention, {number} thread{'s' * (number != '1')}",
-                _each(results["one_sentence"], say),
+            rows.append(
+                (
+                    f"one sentence, {called}, with its attention, {number} thread{'s' * (number != '1')}",
+                    _each(results["one_sentence"], say),
+                )
             )
-        )
-    rows.append(
-        (
-            "batches of 32, greedy, 1 thread",
-            _each(
-                results["batches"],
-                lambda found: f"`generate` {found['generate_over_seqviz']:.2f} times as long",
-            ),
-        )
-    )
+    for search, called in _SEARCHES.items():
+
+        def say_many(found: Any, search: str = search) -> str:
+            many = found[search]
+            return f"{many['sentences_per_second']:.0f} sentences a second, {_rivals(many)}"
+
+        rows.append((f"1,000 sentences, {called}, 1 thread", _each(results["many"], say_many)))
     return rows
 
 

@@ -41,7 +41,7 @@ def _log_probs(logits: Tensor, forbidden: Tensor, forced: Sequence[int] = ()) ->
 
     Where a token is `forced`, no other can be chosen; its value stays the model's own.
     """
-    log_probs = logits.float().log_softmax(dim=-1).index_fill(-1, forbidden, float("-inf"))
+    log_probs = logits.float().log_softmax(dim=-1).index_fill_(-1, forbidden, float("-inf"))
     if not forced:
         return log_probs
     only = torch.full_like(log_probs, float("-inf"))
