@@ -229,6 +229,8 @@ def test_grow_walks_and_pauses(visit):
 def test_switches_and_the_passage_that_goes_the_other_way(visit):
     one = opened(visit())
     shown = one.page.locator("#measured figure:visible")
+    assert shown.count() == 1 and "BLEU of the same text" in shown.inner_text()
+    one.page.get_by_label(WORDS["en"]["length_natural"]).check()
     assert shown.count() == 1 and "own length" in shown.inner_text()
     one.page.get_by_label(WORDS["en"]["length_same_content"]).check()
     one.page.get_by_label("chrF", exact=True).check()

@@ -440,10 +440,10 @@ def test_measured_curves(service):
         shown = measured.panel(service, language)
         figures = parsed(shown).findall(".//figure")
         assert [(f.get("data-curve"), f.get("data-metric")) for f in figures] == [
-            ("natural", "bleu"),
-            ("natural", "chrf"),
             ("same-content", "bleu"),
             ("same-content", "chrf"),
+            ("natural", "bleu"),
+            ("natural", "chrf"),
         ]
         assert shown.count('class="marker"') == 4 and shown.count('class="histogram"') == 4
         assert words("length_measured_older", language) not in shown

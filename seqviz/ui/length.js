@@ -1,7 +1,7 @@
 /* The Length tab: which stage of the growing text is seen, at once and without asking the server.
    Everything follows from one style sheet, so that markup which comes later is right from the start. */
 (() => {
-  const state = { stage: 1, curve: "natural", metric: "bleu", growing: false, picked: undefined, picks: 0 };
+  const state = { stage: 1, curve: "same-content", metric: "bleu", growing: false, picked: undefined, picks: 0 };
   const sheet = document.head.appendChild(document.createElement("style"));
   const slider = () => document.querySelector("#length-slider input[type=range]");
   const stops = () => document.querySelector("#stops .stops");

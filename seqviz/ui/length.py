@@ -85,7 +85,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
             with gr.Row(elem_classes="switches"):
                 curve = gr.Radio(
                     _curve_choices("en"),
-                    value="natural",
+                    value=measured.CURVES[0],
                     label=words("length_curve", "en"),
                     container=False,
                     elem_id="curve",
@@ -461,10 +461,10 @@ def _passage_choices(passages: list[dict[str, Any]], language: str) -> list[tupl
 
 
 def _curve_choices(language: str) -> list[tuple[str, str]]:
-    return [
-        (words("length_natural", language), "natural"),
-        (words("length_same_content", language), "same-content"),
-    ]
+    names = {
+        curve: words(f"length_{curve.replace('-', '_')}", language) for curve in measured.CURVES
+    }
+    return [(name, curve) for curve, name in names.items()]
 
 
 def _metric_choices(language: str) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from seqviz.ui import curves
 from seqviz.ui.service import MODELS, Service
 from seqviz.words import words
 
-CURVES = ("natural", "same-content")
+CURVES = ("same-content", "natural")
 METRICS = ("bleu", "chrf")
 TICKS = (0, 20, 40, 60, 80, 100)
 """Of every plot on the tab, so that one marker means the same in all of them; no text of the page
