@@ -16,9 +16,7 @@ import argparse
 import json
 import os
 import secrets
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
@@ -37,6 +35,7 @@ import psutil
 from gradio_client import Client
 from gradio_client.exceptions import AppError
 from gradio_client.utils import Status
+from startup import served
 
 import seqviz
 from seqviz.report import write_json
@@ -66,26 +65,9 @@ def short(number: int) -> str:
 @contextmanager
 def app() -> Iterator[tuple[str, psutil.Process]]:
     """The page in a process of its own, once its models are warm: its address and process."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    environment = {**os.environ, "GRADIO_SERVER_PORT": str(port), "PYTHONUNBUFFERED": "1"}
-    started = subprocess.Popen([sys.executable, str(ROOT / "app.py")], cwd=ROOT, env=environment)
-    url = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(600):
-            try:
-                httpx.get(url, timeout=5)
-                break
-            except httpx.TransportError:
-                if started.poll() is not None:
-                    raise RuntimeError(f"app.py ended with {started.returncode}") from None
-                time.sleep(0.1)
+    with served(sys.executable, "app.py") as (url, _, process):
         translate(client(url), "The boat is green.")
-        yield url, psutil.Process(started.pid)
-    finally:
-        started.terminate()
-        started.wait(30)
+        yield url, process
 
 
 def client(url: str) -> Client:
