@@ -197,7 +197,7 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize("name", MODEL_NAMES)
+@pytest.mark.parametrize("name", (*MODEL_NAMES, "lstm-mean"))
 def test_stepper_equals_forward(name: str, tiny_model: Any, tiny_tokenizer: Any) -> None:
     model = tiny_model(name)
     ids, mask = _batch(tiny_tokenizer, TEXTS)
@@ -242,6 +242,30 @@ def test_stepper_select_reorders_everything(
             input_ids=ids[rows], attention_mask=mask[rows], decoder_input_ids=decoder_ids
         ).logits[:, -1]
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", MODEL_NAMES)
+def test_steps_write_where_they_wrote_before(
+    name: str, tiny_model: Any, tiny_tokenizer: Any
+) -> None:
+    """States, gates and caches are allocated once; a search that keeps all its rows needs no others."""
+    stepper = stepper_for(tiny_model(name))
+    ids, mask = _batch(tiny_tokenizer, TEXTS)
+    tokens = torch.tensor([7, 30, 41])
+
+    def places(state: Any) -> list[int]:
+        if name == "transformer":
+            return [own.data_ptr() for own in state.own]
+        kept = [t for c in state.cells for t in (c.joined, c.gates, c.cell) if t is not None]
+        return [tensor.data_ptr() for tensor in kept]
+
+    with torch.inference_mode():
+        state = stepper.start(ids, mask, 6)
+        before = places(state)
+        for _ in range(2):
+            stepper.step(tokens, state)
+            stepper.select(state, torch.tensor([2, 0, 0]), same_sources=True)
+        assert places(state) == before and len(before) >= 2
 
 
 @pytest.mark.parametrize("name", MODEL_NAMES)
