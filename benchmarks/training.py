@@ -12,6 +12,7 @@ batch as well, beside the project's loop with the optimiser that Joey NMT has, A
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import os
@@ -168,14 +169,22 @@ class JoeyNMT:
         if self.why_none is not None:
             return {}
         assert self.process is not None and self.process.stdin and self.process.stdout
+        line = ""
         try:
             print(json.dumps(job), file=self.process.stdin, flush=True)
-            return dict(json.loads(self.process.stdout.readline()))
+            line = self.process.stdout.readline()
+            return dict(json.loads(line))
         except (OSError, ValueError, TypeError):  # it ended, or is no Python
-            self.close()
+            pass
+        if line:
+            self._give_up(f"an answer that cannot be read, {line.strip()[:80]!r}")
+            return {}
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=10)
+        code = self.process.returncode
         self.log.seek(0)
         said = [line.strip() for line in self.log if line.strip()]
-        self._give_up(said[-1] if said else "it answered nothing that can be read")
+        self._give_up(f"it ended with {code}{': ' + said[-1] if said else ''}")
         return {}
 
     def _give_up(self, said: str) -> None:

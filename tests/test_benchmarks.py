@@ -152,12 +152,16 @@ def test_nobody_asked_for_joey_nmt(training, tiny_tokenizer):
     ("lines", "said"),
     [
         (None, "got: No such file or directory"),
-        ("import sys; sys.exit('No module named joeynmt')", "got: No module named joeynmt"),
-        ("print('Hello')", "got: it answered nothing that can be read"),
-        ("print(3)", "got: it answered nothing that can be read"),
+        (
+            "import sys; sys.exit('No module named joeynmt')",
+            "got: it ended with 1: No module named joeynmt",
+        ),
+        ("print('Hello')", "got: an answer that cannot be read, 'Hello'"),
+        ("print(3)", "got: an answer that cannot be read, '3'"),
+        ("import os; os._exit(7)", "got: it ended with 7; see"),
         (
             STAND_IN.replace('"do"] == ', '"do"] != "step" or 1 / 0 and ')[:-1],
-            "got: ZeroDivisionError: division by zero",
+            "got: it ended with 1: ZeroDivisionError: division by zero",
         ),
     ],
 )
