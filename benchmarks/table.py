@@ -58,19 +58,32 @@ def decoding(results: Results) -> list[tuple[str, str]]:
 
 
 def training(results: Results) -> list[tuple[str, str]]:
-    return [
-        (
-            "target tokens a second in training, 1 thread",
-            _each(
-                results,
-                lambda found: (
-                    f"{found['target_tokens_per_second']:,.0f}, "
-                    f"{found['times_as_fast_as_the_plain_loop']:.2f} times a plain loop, "
-                    f"{100 * found['share_of_matmul_rate']:.0f} % of the matmul rate"
-                ),
-            ),
+    versions = {
+        beside["same_widths"]["versions"]["joeynmt"]
+        for found in results.values()
+        if (beside := found.get("joeynmt"))
+    }
+
+    def say(found: Any) -> str:
+        said = (
+            f"{found['target_tokens_per_second']:,.0f}, "
+            f"{found['times_as_fast_as_the_plain_loop']:.2f} times a plain loop, "
+            f"{100 * found['share_of_matmul_rate']:.0f} % of the matmul rate"
         )
-    ]
+        if beside := found.get("joeynmt"):
+            one = beside.get("equal_operations", beside["same_widths"])
+            said += (
+                f", Joey NMT {one['times_as_long_as_ours']:.2f} times as long "
+                f"({one['times_as_long_as_ours_with_adamw']:.2f} times with AdamW in both)"
+            )
+        elif versions:
+            said += f" (Joey NMT {found['why_no_joeynmt']})"
+        return said
+
+    what = "target tokens a second in training, 1 thread"
+    if versions:
+        what += f"; beside Joey NMT {', '.join(sorted(versions))}"
+    return [(what, _each(results, say))]
 
 
 def startup(results: Results) -> list[tuple[str, str]]:

@@ -4,15 +4,20 @@ python benchmarks/training.py --out benchmarks/training.json
 
 Needs no corpus: lengths are drawn as the models' training.json has them, ids are random. Both sides begin
 with the same weights and see the same batches in turn, so their losses must agree.
+
+With --joeynmt PYTHON, the Python of an environment that has Joey NMT, its nearest models take a step on each
+batch as well, beside the project's loop with the optimiser that Joey NMT has, AdamW.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import os
 import re
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -40,6 +45,36 @@ from seqviz.shipped import models_folder
 from seqviz.version import hardware, versions
 
 STEPS, ROUNDS, SEED = 8, 2, 1
+
+JOEYNMT_SCRIPT = Path(__file__).resolve().parent / "others" / "joey_nmt.py"
+NOT_IN_JOEYNMT = {
+    "rnn": "has neither a tanh RNN nor a recurrent decoder without attention",
+    "lstm": "has no recurrent decoder without attention",
+}
+"""Models that Joey NMT has no equal of: what it has not."""
+
+# The width was found by hand; operations_over_ours says how equal they are.
+EQUAL_OPERATIONS = {"lstm-attention": {"equal_operations": {"width": 368}}}
+"""Settings that give Joey NMT's model as many operations as ours, where the same widths do not."""
+
+ALWAYS_DIFFERS = [
+    "Joey NMT: AdamW as torch.optim has it, no Muon; ours_with_adamw has fused AdamW alone",
+    "Joey NMT sorts each batch by length and counts the right predictions, which ours does not",
+    "of Joey NMT's loader only the padding is timed, not the look-up of pieces",
+]
+DIFFERS = {
+    "lstm-attention": [
+        "scores before the softmax: from the recurrent width in Joey NMT, from the embedding's in ours, "
+        "so only ours can share one table",
+        "width of additive attention: the recurrent one in Joey NMT, attention_size in ours",
+        "Joey NMT unrolls the decoder token by token, also without input feeding, which is off here as in "
+        "ours; ours runs each layer over the whole target",
+        "first state: one projection for all layers in Joey NMT; in ours one for each, and the vector is "
+        "also added to each input",
+    ],
+    "transformer": ["order of the sines and cosines among the positions' dimensions"],
+}
+"""What else is not alike, beside the layers, widths, vocabulary and cells that are."""
 
 
 class PlainLoop:
@@ -98,6 +133,73 @@ class PlainLoop:
         return loss.item()
 
 
+class JoeyNMT:
+    """Joey NMT's model in a process of its own, which waits while another side takes its step.
+
+    Args:
+        python: of an environment that has Joey NMT.
+        config: of the project's model that it shall be like.
+        recipe: learning rate, clipping.
+    Attributes:
+        about: parameters, versions and threads; empty where it does not run.
+        why_none: why it does not run, or None.
+    """
+
+    def __init__(self, python: str, config: dict[str, Any], recipe: training.Recipe) -> None:
+        self.process, self.why_none, self.about = None, None, {}
+        self.log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
+        try:
+            self.process = subprocess.Popen(
+                [python, str(JOEYNMT_SCRIPT)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self.log,
+                text=True,
+                env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
+            )
+        except OSError as error:
+            self._give_up(str(error.strerror))
+            return
+        self.about = self.ask(
+            config=config, recipe=dataclasses.asdict(recipe), num_threads=torch.get_num_threads()
+        )
+
+    def ask(self, **job: Any) -> dict[str, Any]:
+        """What it answers; nothing once it has failed."""
+        if self.why_none is not None:
+            return {}
+        assert self.process is not None and self.process.stdin and self.process.stdout
+        line = ""
+        try:
+            print(json.dumps(job), file=self.process.stdin, flush=True)
+            line = self.process.stdout.readline()
+            return dict(json.loads(line))
+        except (OSError, ValueError, TypeError):  # it ended, or is no Python
+            pass
+        if line:
+            self._give_up(f"an answer that cannot be read, {line.strip()[:80]!r}")
+            return {}
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=10)
+        code = self.process.returncode
+        self.log.seek(0)
+        said = [line.strip() for line in self.log if line.strip()]
+        self._give_up(f"it ended with {code}{': ' + said[-1] if said else ''}")
+        return {}
+
+    def _give_up(self, said: str) -> None:
+        self.why_none = (
+            f"expected --joeynmt to be the Python of an environment that has Joey NMT, got: {said[:200]}; "
+            "see benchmarks/README.md"
+        )
+
+    def close(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.communicate()
+            self.process = None
+
+
 def random_corpus(lengths: Lengths, vocab_size: int, seed: int) -> corpus.EncodedCorpus:
     """Random ids in sentences of these lengths; no end tokens among them, as in a real one."""
     draw = np.random.default_rng(seed)
@@ -137,17 +239,7 @@ def measure(
         examples: in the random corpus; None for as many as training had, so that batches are as even.
         config: settings of the architecture that differ from `build`'s.
     """
-    # Lengths are those of joins already. The state is saved where the cool-down begins: before the
-    # first step, which is not timed.
-    recipe = training.Recipe(
-        **{**report["recipe"], "join_probability": 0.0, "cooldown": 1.0, "seed": SEED}
-    )
-    lengths = draw_lengths(report, examples, SEED)
-    data = corpus.Source(random_corpus(lengths, len(tokens), SEED))
-    epoch = corpus.plan_epoch([data], seed=SEED, epoch=0, join_probability=0.0)
-    plan = corpus.plan_batches(epoch, batch_tokens=recipe.batch_tokens, seed=SEED, number=0)
-    plan = plan[: steps + 1]
-    counts = [int(epoch.target_length[rows].sum()) for rows in plan]
+    recipe, data, epoch, plan, counts = _planned(report, len(tokens), steps, examples)
     seconds = {"ours": np.full(steps, np.inf), "plain": np.full(steps, np.inf)}
     differences: list[float] = []
     model = None
@@ -195,6 +287,126 @@ def measure(
     }
 
 
+def _planned(
+    report: Mapping[str, Any], vocab_size: int, steps: int, examples: int | None
+) -> tuple[training.Recipe, corpus.Source, corpus.Epoch, list[np.ndarray], list[int]]:
+    """Recipe, corpus, its examples, the batches of a run and their target tokens."""
+    # Lengths are those of joins already. The state is saved where the cool-down begins: before the
+    # first step, which is not timed.
+    recipe = training.Recipe(
+        **{**report["recipe"], "join_probability": 0.0, "cooldown": 1.0, "seed": SEED}
+    )
+    lengths = draw_lengths(report, examples, SEED)
+    data = corpus.Source(random_corpus(lengths, vocab_size, SEED))
+    epoch = corpus.plan_epoch([data], seed=SEED, epoch=0, join_probability=0.0)
+    plan = corpus.plan_batches(epoch, batch_tokens=recipe.batch_tokens, seed=SEED, number=0)
+    plan = plan[: steps + 1]
+    return recipe, data, epoch, plan, [int(epoch.target_length[rows].sum()) for rows in plan]
+
+
+def beside_joeynmt(
+    name: str,
+    report: Mapping[str, Any],
+    tokens: Any,
+    python: str | None,
+    *,
+    steps: int = STEPS,
+    rounds: int = ROUNDS,
+    examples: int | None = None,
+    config: dict[str, Any] | None = None,
+) -> tuple[dict[str, Any] | None, str | None]:
+    """Joey NMT's nearest models by turns with the project's own loop, as it is and with AdamW alone.
+
+    Args:
+        name, report, tokens, steps, rounds, examples, config: as for `measure`.
+        python: of an environment that has Joey NMT; None where nobody asked.
+    Returns:
+        what was measured and None, or None and why.
+    """
+    if python is None:
+        return None, "not asked for; give --joeynmt PYTHON"
+    if name in NOT_IN_JOEYNMT:
+        return None, NOT_IN_JOEYNMT[name]
+    if torch.cuda.is_available():
+        return None, "compared on a CPU only; hide the GPU to compare"
+    recipe, data, epoch, plan, counts = _planned(report, len(tokens), steps, examples)
+    recipes = {"ours": recipe, "adamw": dataclasses.replace(recipe, matrix_learning_rate=0.0)}
+    batches: list[dict[str, Any]] = []
+    for rows in plan:
+        pairs = [data.corpus.ids(int(epoch.first[row])) for row in rows]
+        source, target = ([ids.tolist() for ids in side] for side in zip(*pairs, strict=True))
+        batches.append({"source": source, "target": target})
+    like = build(name, len(tokens), seed=SEED, **(config or {})).config
+    settings = {"same_widths": {}, **EQUAL_OPERATIONS.get(name, {})}
+    others: dict[str, JoeyNMT] = {}
+    # Of each loop: its own seconds a step, and those of the others that stepped beside it.
+    seconds = {loop: {side: np.full(steps, np.inf) for side in ("", *settings)} for loop in recipes}
+    found: dict[str, Any] = {}
+    try:
+        for side, changed in settings.items():
+            others[side] = JoeyNMT(python, {**like.to_dict(), **changed}, recipe)
+            counted = others[side].ask(do="operations", **batches[0]).get("operations", 0)
+            found[side] = {
+                "settings": changed,
+                **others[side].about,
+                "operations_over_ours": round(
+                    counted / _padded_operations(like, epoch, plan[0]), 3
+                ),
+                "losses": [],
+            }
+        for loop in [*recipes] * rounds:
+            if any(other.why_none for other in others.values()):
+                break
+            mark = time.perf_counter()
+
+            def on_step(position: training.Position, loss: float) -> None:
+                nonlocal mark
+                at, took = position.step - 1, {"": time.perf_counter() - mark}
+                for side, other in others.items():
+                    if answer := other.ask(do="step", **batches[at]):
+                        assert answer["target_tokens"] == counts[at]
+                        found[side]["losses"].append(round(answer["loss"], 3))
+                        took[side] = answer["seconds"]
+                for side, value in took.items() if at else ():
+                    best = seconds[loop][side]  # noqa: B023
+                    best[at - 1] = min(best[at - 1], value)
+                mark = time.perf_counter()
+
+            _train(name, data, tokens, recipes[loop], sum(counts), config, on_step)
+    finally:
+        for other in others.values():
+            other.close()
+    if reasons := [other.why_none for other in others.values() if other.why_none]:
+        return None, reasons[0]
+    target_tokens = sum(counts[1:])
+    total = {
+        loop: {side: float(best.sum()) for side, best in seconds[loop].items()} for loop in seconds
+    }
+    for side, about in found.items():
+        losses = about.pop("losses")
+        about |= {
+            "first_loss": losses[0],
+            "last_loss": losses[-1],
+            "target_tokens_per_second": round(target_tokens / total["adamw"][side], 1),
+            "times_as_long_as_ours": round(total["ours"][side] / total["ours"][""], 3),
+            "times_as_long_as_ours_with_adamw": round(total["adamw"][side] / total["adamw"][""], 3),
+        }
+    return {
+        **found,
+        "ours_with_adamw_target_tokens_per_second": round(target_tokens / total["adamw"][""], 1),
+        "differs": [*ALWAYS_DIFFERS, *DIFFERS[name]],
+    }, None
+
+
+def _padded_operations(config: Any, epoch: corpus.Epoch, rows: np.ndarray) -> float:
+    """Operations of a forward and a backward pass of this batch, its padding among them."""
+    source, target = (
+        np.full(len(rows), lengths[rows].max())
+        for lengths in (epoch.source_length, epoch.target_length)
+    )
+    return float(training_operations(config, source, target).sum())
+
+
 def _padding(lengths: np.ndarray, plan: list[np.ndarray]) -> float:
     """Share of padding in batches of examples with these lengths."""
     padded = sum(len(rows) * int(lengths[rows].max()) for rows in plan)
@@ -240,6 +452,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--examples", type=int, help="of the random corpus; default: as training")
     parser.add_argument("--model", action="append", choices=MODEL_NAMES)
+    parser.add_argument(
+        "--joeynmt",
+        metavar="PYTHON",
+        help="of an environment that has Joey NMT, to compare with; see benchmarks/README.md",
+    )
     options = parser.parse_args(arguments)
     folder = models_folder()
     reports = {
@@ -254,14 +471,10 @@ def main(arguments: list[str] | None = None) -> None:
     load_before = os.getloadavg()[0]
     rates, results = [matmul_rate(1024, device)], {}
     for name, report in reports.items():
-        results[name] = measure(
-            name,
-            report,
-            tokens,
-            steps=options.steps,
-            rounds=options.rounds,
-            examples=options.examples,
-        )
+        size = {key: getattr(options, key) for key in ("steps", "rounds", "examples")}
+        results[name] = measure(name, report, tokens, **size)
+        beside, why_none = beside_joeynmt(name, report, tokens, options.joeynmt, **size)
+        results[name] |= {"joeynmt": beside, "why_no_joeynmt": why_none}
         rates.append(matmul_rate(1024, device))
         print(f"{name}: {results[name]}", flush=True)
     for found in results.values():
@@ -270,6 +483,7 @@ def main(arguments: list[str] | None = None) -> None:
     load_average = {"before": round(load_before, 2), "after": round(os.getloadavg()[0], 2)}
     print(f"{torch.get_num_threads()} threads, load average {load_average}")
     given = {k: v for k, v in vars(options).items() if k not in ("out", "model")}
+    given["joeynmt"] = options.joeynmt and "PYTHON"
     command = ["python benchmarks/training.py"]
     for key, value in given.items():
         if value is not None and value != parser.get_default(key):

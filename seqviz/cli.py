@@ -1227,6 +1227,13 @@ def bench(
         list[str] | None,
         typer.Argument(help="Such as decoding, training, startup, load; all if left out."),
     ] = None,
+    joeynmt: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PYTHON",
+            help="Of an environment that has Joey NMT; training is then compared with it.",
+        ),
+    ] = None,
 ) -> None:
     """Measure speed and memory, and write the table of benchmarks/README.md.
 
@@ -1250,6 +1257,8 @@ def bench(
         typer.echo(f"{name} …", err=True)
         out = folder / f"{name}.json"
         command = [sys.executable, str(folder / f"{name}.py"), "--out", str(out)]
+        if joeynmt and name == "training":
+            command += ["--joeynmt", joeynmt]
         if code := subprocess.run(command, env=environment, cwd=folder.parent).returncode:
             raise ClickException(f"the benchmark {name} ended with {code}; see what it said above")
     table = [sys.executable, str(folder / "table.py")]
