@@ -195,6 +195,27 @@ def test_without_reports_nothing_is_claimed(service):
         assert not re.search(r"\d %|\d%", re.sub(r'<td data-label="[^"]*">', "|", column))
 
 
+@pytest.mark.parametrize(
+    ("above", "between", "below"),
+    [
+        (
+            "Of 5 seeds. Half way after 17.5 steps in the one, after 40 in the other (et al. 2014 said so).",
+            " ",
+            "More. And more.",
+        ),
+        (
+            "共 5 个种子。一个模型在 17.5 步之后降到满分与随机猜测的中点，另一个在 40 步之后。",
+            "",
+            "还有。最后。",
+        ),
+        ("One short sentence.", "", ""),
+    ],
+)
+def test_above_the_figure_stands_a_sentence(above: str, between: str, below: str):
+    """Or two, where the first is short and only begins."""
+    assert experiments._answer(above + between + below) == (above, below)
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_report_is_shown(service, language: str):
     write(service, "recall", report())

@@ -5,6 +5,7 @@ A report that is missing, damaged or of another schema is said to be so; no numb
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,16 @@ from seqviz.ui.measured import DAMAGED
 from seqviz.ui.service import MODELS, Service
 from seqviz.words import LANGUAGES, words
 
+_SENTENCE = re.compile(r"(?<=\.) (?=[A-Z])|(?<=。)(?=.)")
+"""Between two sentences."""
+
+
+_SHORT = 80
+"""A first sentence of fewer bytes only says what the next one is about."""
+
 
 def column(service: Service, language: str) -> str:
-    """Every experiment: its question, its one-sentence answer, its figure, how it was measured."""
+    """Every experiment: its question, the answer in a sentence, its figure, the rest, how it was measured."""
     found = "".join(_experiment(service, name, language) for name in EXPERIMENTS)
     return f'<div class="experiments">{found}</div>'
 
@@ -53,11 +61,20 @@ def _measured(service: Service, name: str, report: Mapping[str, Any], language: 
         date=str(report["created"])[:10],
     )
     label = f"{words(f'lab_{name}_question', language)} {says}"
+    answer, more = _answer(says)
     return (
-        f'{older}<p class="answer">{escape(says)}</p>'
+        f'{older}<p class="answer">{escape(answer)}</p>'
         f"{figure(service.folder / 'report', name, language, label)}"
-        f'<p class="small">{escape(told)}</p>'
+        + "".join(f'<p class="small">{escape(text)}</p>' for text in (more, told) if text)
     )
+
+
+def _answer(says: str) -> tuple[str, str]:
+    """What stands above the figure, a sentence, and what stands below it."""
+    first = _SENTENCE.search(says)
+    while first and len(says[: first.start()].encode()) < _SHORT:
+        first = _SENTENCE.search(says, first.end() + 1)
+    return (says[: first.start()], says[first.end() :]) if first else (says, "")
 
 
 def read(service: Service, name: str) -> dict[str, Any] | str:
