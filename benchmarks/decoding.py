@@ -138,8 +138,14 @@ def take_turns(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3, help="of the single sentences")
+    parser.add_argument("--rounds", type=int, default=2, help="of the single sentences")
     parser.add_argument("--many", type=int, default=MANY, help="sentences at once")
+    parser.add_argument(
+        "--model",
+        action="append",
+        choices=seqviz.MODEL_NAMES,
+        help="measured anew; in --out the others stay",
+    )
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     logging.set_verbosity_error()
@@ -147,8 +153,10 @@ def main() -> None:
     every = list(itertools.islice(itertools.cycle(written("passages", "aligned")), options.many))
     turns = [every[i : i + TURN] for i in range(0, len(every), TURN)]
     results: dict[str, Any] = {"one_sentence": {}, "many": {}}
+    if options.model and options.out and options.out.exists():
+        results = json.loads(options.out.read_text(encoding="utf-8"))["results"]
     with tempfile.TemporaryDirectory() as folder:
-        for name in seqviz.MODEL_NAMES:
+        for name in options.model or seqviz.MODEL_NAMES:
             translator = seqviz.load(name)
 
             def sides(
