@@ -15,12 +15,16 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import os
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+# Else the idle threads of CTranslate2 keep the cores busy while the others take their turns.
+os.environ.setdefault("KMP_BLOCKTIME", "0")
 
 import torch
 from transformers.utils import logging

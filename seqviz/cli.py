@@ -196,6 +196,9 @@ def train(
     if tokens <= 0 and minutes <= 0:
         raise UsageError("expected a budget, got none; give --tokens or --minutes")
     both = _languages(languages)
+    other = _model_in(out)
+    if other is not None and other != name:
+        raise UsageError(f"expected no other model in {out}, found {other}; give another --out")
     import torch
 
     from seqviz import corpus, training
@@ -261,6 +264,14 @@ def train(
         _finish_model(out, result.report, dev, about_data)
     if result.interrupted:
         raise typer.Exit(130)  # so that a loop over models in a shell can stop too
+
+
+def _model_in(folder: Path) -> str | None:
+    """Name of the trained model in a folder; None where there is none."""
+    try:
+        return str(json.loads((folder / "training.json").read_text(encoding="utf-8"))["model"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _finish_model(
@@ -1211,6 +1222,18 @@ def _build(
         typer.echo(f"dropped {number:,}: {name}", err=True)
     for name, number in report["pairs"].items():
         typer.echo(f"{out / name}.tsv.xz: {number:,} pairs", err=True)
+        if not number:
+            typer.echo(
+                f"note: no document fell into {name}; for a small corpus give a larger --held-out "
+                "(documents are drawn by their names), or patterns of names where it has them",
+                err=True,
+            )
+    if 2 * report["dropped"].get("other language", 0) > report["read"]:
+        typer.echo(
+            f"note: more than half is not in {languages[0]} and {languages[1]}; are the files the right "
+            "way round, and --languages right?",
+            err=True,
+        )
 
 
 def _shown(argument: str) -> str:

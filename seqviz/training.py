@@ -852,6 +852,14 @@ def _check_processes(accelerator: Accelerator) -> None:
         )
 
 
+def _differences(before: Any, now: Any) -> str:
+    """What has changed, item by item where there are any."""
+    if not (isinstance(before, dict) and isinstance(now, dict)):
+        return f"{before} → {now}"
+    changed = [key for key in {**before, **now} if before.get(key) != now.get(key)]
+    return ", ".join(f"{key} {before.get(key)} → {now.get(key)}" for key in changed)
+
+
 def _claim(
     run_folder: Path,
     name: str,
@@ -884,8 +892,8 @@ def _claim(
             # Runs begun before the tokenizer was recorded go on.
             if found.get(key, value) != value:
                 raise TrainingError(
-                    f"expected the {key} of the run in {run_folder} ({found.get(key)}), got {value}; "
-                    "use the same settings or another run folder"
+                    f"expected the {key} of the run in {run_folder}, got another: "
+                    f"{_differences(found.get(key), value)}; use the same settings or another run folder"
                 )
     elif accelerator.is_main_process:
         aside = path.with_suffix(".partial")

@@ -449,6 +449,8 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     files = (str(tmp_path / "a.en"), str(tmp_path / "a.fr"))
     code, said = run(monkeypatch, capsys, "europarl", *files, "--out", str(out))
     assert code == 0 and "train.tsv.xz: 3 pairs" in said
+    assert "no document fell into dev" in said and "larger --held-out" in said
+    assert "right way round" not in said
     report = json.loads((out / "corpus.json").read_text(encoding="utf-8"))
     assert [file["name"] for file in report["data"]] == ["a.en", "a.fr"]
     assert str(tmp_path) not in json.dumps(report)

@@ -61,6 +61,18 @@ def run_here(
     return stop.value.code, captured.out, captured.err
 
 
+def test_training_never_replaces_another_model(model: Path, monkeypatch, capsys) -> None:
+    before = {file.name: file.read_bytes() for file in model.iterdir()}
+    command = ["train", "lstm", "--data", "no.tsv", "--tokens", "1000", "--out", str(model)]
+    code, _, said = run_here(command, monkeypatch, capsys)
+    assert code == 2 and "found transformer; give another --out" in said
+    assert {file.name: file.read_bytes() for file in model.iterdir()} == before
+    # The model itself may be trained on: then it is the corpus that is missing.
+    command[1] = "transformer"
+    code, _, said = run_here(command, monkeypatch, capsys)
+    assert code != 0 and "no.tsv" in said and "another --out" not in said
+
+
 def test_translate_an_argument_a_file_and_standard_input(model: Path, tmp_path: Path) -> None:
     text = "The bridge is green."
     one = run("translate", "--model", str(model), text)

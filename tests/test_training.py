@@ -749,8 +749,10 @@ def test_other_settings_in_the_same_run_folder(run, sources, tmp_path, arguments
         arguments = {"data": sources[:1]}
     with pytest.raises(
         TrainingError, match=f"expected the {key} of the run in .*use the same settings"
-    ):
+    ) as refused:
         run(Trace(), tokens=BUDGET, **arguments)
+    if key == "recipe":  # what differs, and nothing else
+        assert "another: batch_tokens 250 → 251; use" in str(refused.value)
     assert newest(tmp_path / "run").name == "checkpoint-00000002"
 
 
