@@ -2,7 +2,7 @@
 
     python benchmarks/decoding.py --out benchmarks/decoding.json
 
-`generate` is the library's own loop over the same model; CTranslate2 reads the Transformer's folder, in fp32.
+`generate` is the library's own loop over the same model; CTranslate2 reads the Transformer's folder, in fp32, on one thread.
 Texts are the project's own hand-written ones, for the thousand over and over. All sides use the same threads, have
 the same limit of output pieces and take turns, sentence by sentence, or 250 sentences by 250. Of one sentence ours
 gives attention as well, except where that is said; the others do not. Of many, ours makes its own batches;
@@ -15,16 +15,12 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import os
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-# Else the idle threads of CTranslate2 keep the cores busy while the others take their turns.
-os.environ.setdefault("KMP_BLOCKTIME", "0")
 
 import torch
 from transformers.utils import logging
@@ -173,7 +169,8 @@ def main() -> None:
                 if attention:
                     found["without_attention"] = lambda texts: ours(texts, False)
                 found["generate"] = lambda texts: generate(translator, texts, num_beams)
-                if translator.name == "transformer":
+                # Its idle threads would keep the cores busy while the others take their turns.
+                if translator.name == "transformer" and threads == 1:
                     try:
                         other = ctranslate2(translator, folder, threads)
                         found["ctranslate2"] = lambda texts: other(texts, num_beams)
