@@ -18,7 +18,7 @@ NAMES = NameList(
     family=("Nowak", "Zhang", "Okafor", "Eriksen"),
     never=frozenset({"Paris", "French", "Monnet", "London"}),
 )
-SEEN = frozenset("is we thank and the bush president président green with then".split())
+SEEN = frozenset("in is we thank and the bush president président green with then".split())
 
 
 def _swap(english, french, seed=1, **more):
@@ -36,7 +36,7 @@ def _swap(english, french, seed=1, **more):
         ("Mr Karl Brandel is here.", "M. Brandel est là.", r"Mr Karl (\w+) is here\.", r"M. (\w+) est là\."),
         ("President Brandel left.", "Monsieur Brandel partit.", r"President (\w+) left\.", r"Monsieur (\w+) partit\."),
         ("Mr Brandel and Mr Lund", "MM. Brandel et Lund", r"Mr (\w+) and Mr (\w+)", r"MM. (\w+) et (\w+)"),
-        ("Jean Brandel left.", "Jean Brandel partit.", r"(\w+ \w+) left\.", r"(\w+ \w+) partit\."),
+        ("Then Jean Brandel left.", "Jean Brandel partit.", r"Then (\w+ \w+) left\.", r"(\w+ \w+) partit\."),
         ("Is Tom Canadian?", "Tom est-il canadien ?", r"Is (.+) Canadian\?", r"(.+) est-il canadien \?"),
         ("Jean-Karl left.", "Jean-Karl partit.", r"(.+) left\.", r"(.+) partit\."),
     ],
@@ -63,6 +63,17 @@ def test_both_sides_get_the_same_name(english, french, english_form, french_form
         ("We thank Mr Brandel.", "Merci à M. Brandle."),
         ("Evans' and Mr Evans' plan", "Le plan de M. Evans"),
         ("London and French", "London et French"),
+        ("We thank Mr Figel', then left.", "Merci à M. Figel', au revoir."),
+        ("Tom B. Lund left.", "Tom Lund partit."),
+        ("A. Tom left.", "A. Tom partit."),
+        ("The Tom Brandel Foundation", "La fondation Tom Brandel"),
+        ("Zoé Brandelskaya left.", "Zoé Brandelskaïa partit."),
+        ("Tom-Brandel-Stiftung", "Tom-Brandel-Stiftung"),
+        ("Tom al-Brandel left.", "Tom el-Brandel partit."),
+        ("Tom's plan", "Le plan de Tom Brandel"),
+        ("Saddam Omar left.", "Saddam Omar partit."),
+        ("De Jean left.", "De Jean partit."),
+        ("Mother Zoé left.", "Mère Zoé partit."),
         ("Mr BRANDEL left.", "M. BRANDEL partit."),
         ("Tomtom is a word.", "Tomtom est un mot."),
     ],

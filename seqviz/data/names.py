@@ -43,9 +43,9 @@ _TITLE_BEFORE = re.compile(
 )
 _PLACE_BEFORE = frozenset(
     "St St. Saint Sainte San Santa Sankt Sant Sao Mount Mt Mt. Lake Port Fort Cape King Queen Pope Prince Princess "
-    "Emperor Virgin Saints Roi Reine Pape Lac Mont Cap Camp Hurricane Cyclone Storm".split()
+    "Emperor Virgin Mother Father Brother Sister Saints Roi Reine Pape Lac Mont Cap Camp Hurricane Cyclone Storm".split()
 )
-"""A given name behind one of these is a place, a saint, a ruler or a storm."""
+"""A given name behind one of these is a place, a saint, a ruler, somebody of a church or a storm."""
 _THING_AFTER = re.compile(
     r"^(?:'s)? (?:Street|Road|Avenue|Square|Place|Island|Islands|University|Airport|Hotel|Park|Award|Prize|Programme|Program|"
     r"Foundation|Institute|Centre|Center|Agreement|Treaty|Act|Fund|Plan|Project|Report|Commission|Initiative|Day|Church|"
@@ -193,7 +193,12 @@ def _persons(
     for match in _SINGLE.finditer(source):
         given = match[1]
         gender = names.gender.get(given) or names.gender.get(given.partition("-")[0])
-        if not gender or given in titled or not _may_be_name(given, names, seen_lower):
+        if (
+            not gender
+            or given.count("-") > 1
+            or given in titled
+            or not _may_be_name(given, names, seen_lower)
+        ):
             continue
         before, after = source[: match.start()], source[match.end() :]
         if _TITLE_BEFORE.search(before) or _belongs_to_more(before, after, names, seen_lower):
@@ -204,15 +209,17 @@ def _persons(
             continue  # both sides name something longer
         found = next(
             (
-                words[:n]
+                run
                 for n in range(len(words), 0, -1)
-                if _bounded_count(" ".join(words[:n]), target)
+                if _bounded_count(" ".join(run := words[:n]), target)
             ),
             None,
         )
         if (
             found
             and _bounded_count(given, source) == _bounded_count(given, target)
+            and not _goes_on(found, target)
+            and not _THING_AFTER.search(source.partition(" ".join(found))[2])
             and not _ends_in_apostrophe(found, source)
         ):
             yield _Person(given, " ".join(found[1:]), gender)
@@ -245,23 +252,26 @@ def _on_both_sides(words: Sequence[str], other: str) -> Sequence[str]:
 
 def _belongs_to_more(before: str, after: str, names: NameList, seen_lower: frozenset[str]) -> bool:
     """Whether a given name is part of a place, an institution or a longer name."""
-    if _THING_AFTER.search(after):
+    if _THING_AFTER.search(after) or re.match(r" [A-Z]\. [A-Z]", after):
         return True
     word = re.search(r"([^\s'’]+) $", before)
     if not word:
         return False
-    if word[1] in _PLACE_BEFORE:
+    if word[1] in _PLACE_BEFORE or word[1] in names.gender or re.fullmatch(r"[A-Z]\.", word[1]):
         return True
-    return (
-        bool(re.fullmatch(_WORD, word[1]))
-        and word[1].lower() not in seen_lower
-        and len(before.split()) > 1
-    )
+    if re.fullmatch(_PARTICLE, word[0]) and word[1].istitle():
+        return True
+    return bool(re.fullmatch(_WORD, word[1])) and word[1].lower() not in seen_lower
+
+
+def _goes_on(found: Sequence[str], target: str) -> bool:
+    """Whether the other side's name is longer: Politkovskaya, but Politkovskaïa."""
+    return bool(re.search(rf"{_bounded(' '.join(found))} (?:[ae]l-)?{_NAME}", target))
 
 
 def _ends_in_apostrophe(found: Sequence[str], source: str) -> bool:
-    """Evans' report: another name would need another possessive."""
-    return found[-1].endswith("s") and bool(re.search(rf"{_bounded(found[-1])}'(?!\w)", source))
+    """Evans' report, Mr Figel': another name would be written without the mark."""
+    return bool(re.search(rf"{_bounded(found[-1])}'(?!\w)", source))
 
 
 def _bounded(name: str) -> str:
