@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from seqviz import cli, coverage
 from seqviz.coverage import Lexicon, LexiconError, Word, counts, mark
+from seqviz.coverage.trainer import _shares
 
 TOY = Lexicon(
     {
@@ -416,7 +417,7 @@ def test_a_file_that_is_no_lexicon(tmp_path: Path, content: bytes | None, messag
     ],
 )
 def test_shares(files: list[int], shares: list[int], total: int, expected: list[int]) -> None:
-    assert coverage._shares(files, shares, total) == expected
+    assert _shares(files, shares, total) == expected
 
 
 NOUNS = {"cat": "chat", "dog": "chien", "bridge": "pont", "garden": "jardin", "door": "porte"}
