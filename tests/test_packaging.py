@@ -17,8 +17,8 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 
 LAYERS = [
-    {"digits", "version", "styles", "scores", "shipped", "words", "digits"},
-    {"data", "tokenizer", "corpus", "data", "attention_map", "heatmap", "inline"},
+    {"version", "styles", "scores", "shipped", "words", "digits"},
+    {"tokenizer", "corpus", "data", "attention_map", "heatmap", "inline"},
     {"architectures"},
     {"search"},
     {"translation", "training"},
