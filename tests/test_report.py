@@ -11,6 +11,7 @@ import pytest
 from seqviz import MODEL_NAMES, corpus, coverage, report
 from seqviz.cli import more_results
 from seqviz.length_report import check
+from seqviz.report import Report, weights_of
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -172,3 +173,49 @@ def test_a_damaged_report_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "report" / "length.json").write_text("{", encoding="utf-8")
     with pytest.raises(ValueError, match="expected JSON, it is damaged"):
         report.read_report(tmp_path, "length")
+
+
+def test_a_report_stands_in_its_file_as_it_was_made(tmp_path: Path) -> None:
+    trainings = {"lstm": {"weights_sha256": "a", "steps": 3}}
+    file = tmp_path / "report" / "one.json"
+    assert Report.read(file) is None
+    made = Report.now("seqviz one", {"name": "x"}, {"found": [1, "é"]}, weights_of(trainings))
+    made.write(file)
+    assert Report.read(file) == made
+    content = json.loads(file.read_text(encoding="utf-8"))
+    assert content == made.content()
+    assert list(content) == [
+        *("schema", "command", "data", "versions", "hardware", "created", "models", "found")
+    ]
+    assert content["models"] == {"lstm": {"weights_sha256": "a"}}
+    assert made.created.endswith("+00:00")
+    undated = Report.now("seqviz one", None, {"found": 0}, dated=False)
+    assert list(undated.content()) == ["schema", "command", "versions", "found"]
+    file.write_text("{", encoding="utf-8")
+    with pytest.raises(ValueError, match="one.json: expected JSON, it is damaged"):
+        Report.read(file)
+
+
+def test_every_committed_report_is_read_and_written_alike(models_folder: Path) -> None:
+    for file in (models_folder / "report").glob("*.json"):
+        content = json.loads(file.read_text(encoding="utf-8"))
+        if "command" in content:  # a prediction is written by hand
+            found = Report.read(file)
+            assert found is not None
+            assert found.content() == content, file.name
+
+
+def test_a_report_is_stale_on_other_weights_and_other_data() -> None:
+    trainings = {"lstm": {"weights_sha256": "a"}, "rnn": {"weights_sha256": "b"}}
+    found = Report("seqviz one", {"sha256": "x", "name": "n"}, {}, weights_of(trainings))
+    assert found.stale(trainings) is None
+    assert found.stale(trainings, {"sha256": "x"}) is None
+    assert found.stale(trainings, {"sha256": "y"}) == "it was measured on other data (sha256)"
+    trainings["rnn"] = {"weights_sha256": "new"}
+    assert found.is_of("lstm", trainings["lstm"])
+    assert not found.is_of("rnn", trainings["rnn"])
+    assert not found.is_of("transformer", {})
+    assert found.stale(trainings) == "it was measured on other weights of rnn"
+    none = Report("seqviz one", None, {})
+    assert none.stale(trainings) == "it was measured on other weights of lstm, rnn"
+    assert none.stale({}) is None
