@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from seqviz import MODEL_NAMES, attribution, load
+from seqviz import MODEL_NAMES, load
+from seqviz.looking.saliency import saliency_values
 from seqviz.report import write_json
 from seqviz.translation import Translator
 from seqviz.version import hardware, versions
@@ -68,7 +69,7 @@ def main() -> None:
         fast, slow, process = [], [], []
         for _ in range(ROUNDS):
             started, used = time.perf_counter(), time.process_time()
-            values = attribution.saliency_values(translator, source, target)
+            values = saliency_values(translator, source, target)
             middle, between = time.perf_counter(), time.process_time()
             looped = plain_loop(translator, source, target, places)
             slow.append((time.perf_counter() - middle) / len(places) * len(target))

@@ -19,7 +19,8 @@ from seqviz.version import __version__, versions
 if TYPE_CHECKING:
     from seqviz.architectures import MODEL_NAMES
     from seqviz.attention_map import AttentionMap
-    from seqviz.attribution import Saliency, aligned_head, saliency
+    from seqviz.looking.alignment_report import aligned_head
+    from seqviz.looking.saliency import Saliency, saliency
     from seqviz.translation import Candidate, ModelError, Note, Translation, Translator, load
 
 __all__ = [
@@ -44,12 +45,12 @@ _HOMES = {
     "Candidate": "seqviz.translation",
     "ModelError": "seqviz.translation",
     "Note": "seqviz.translation",
-    "Saliency": "seqviz.attribution",
+    "Saliency": "seqviz.looking.saliency",
     "Translation": "seqviz.translation",
     "Translator": "seqviz.translation",
-    "aligned_head": "seqviz.attribution",
+    "aligned_head": "seqviz.looking.alignment_report",
     "load": "seqviz.translation",
-    "saliency": "seqviz.attribution",
+    "saliency": "seqviz.looking.saliency",
 }
 
 

@@ -24,7 +24,7 @@ class AttentionMap:
 
     Attributes:
         kind: "cross", "encoder" (self-attention of the source) or "decoder" (of the target); "saliency"
-            where the weights are shares of dependence, see `seqviz.attribution`.
+            where the weights are shares of dependence, see `seqviz.saliency`.
         model: name of the model.
         weights: (L, H, T, S). Row t holds the weights with which target token t was chosen; of pieces
             each row sums to 1.

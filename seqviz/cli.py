@@ -476,8 +476,9 @@ def attend(
 
     Example: seqviz attend "The cat sleeps." --model lstm --model transformer --kind saliency --out cat.svg
     """
-    from seqviz import attribution
     from seqviz.export import FORMATS, Panel, export
+    from seqviz.looking.alignment_report import aligned_head
+    from seqviz.looking.saliency import saliency
     from seqviz.report import write_bytes
     from seqviz.translation import load
     from seqviz.words import LANGUAGES
@@ -512,7 +513,7 @@ def attend(
             panels.append(Panel(translation, vector=translator.vector(translation)))
             continue
         if kind == "saliency":
-            shown = attribution.saliency(translator, translation).shares(
+            shown = saliency(translator, translation).shares(
                 unit="pieces" if pieces else "words", specials=specials
             )
             panels.append(Panel(translation, shown))
@@ -524,7 +525,7 @@ def attend(
             shown = shown.without_specials()
         place = (layer, head)
         if best and shown.num_layers * shown.num_heads > 1:
-            found = attribution.aligned_head(translator) if kind == "cross" else None
+            found = aligned_head(translator) if kind == "cross" else None
             if found is None:
                 raise UsageError(
                     f"expected a measured head of cross-attention for --best, found none for {name}; "
@@ -983,30 +984,32 @@ def _passages(models: Path, trainings: dict[str, Any]) -> dict[str, Any]:
 
 def _attention_is_stale(models: Path, trainings: dict[str, Any]) -> bool:
     """Whether ``attention.json`` speaks of other weights or of other aligned pairs."""
-    from seqviz import attribution
     from seqviz import report as reports
+    from seqviz.looking import alignment_report
 
     found = reports.read_report(models, "attention")
     if found is None or reports.stale(found, trainings):
         return bool(trainings)
-    digest = attribution.pairs_digest(attribution.aligned_pairs())
+    digest = alignment_report.pairs_digest(alignment_report.aligned_pairs())
     return found["data"].get("aligned_sha256") != digest
 
 
 def _attention(models: Path, trainings: dict[str, Any]) -> dict[str, Any]:
     """Which head is closest to the hand-made alignments, and how close all that links words is."""
-    from seqviz import attribution
+    from seqviz.looking import alignment_report
     from seqviz.translation import load
     from seqviz.version import hardware, versions
 
-    pairs = attribution.aligned_pairs()
-    content = attribution.alignment_report({name: load(models / name) for name in trainings}, pairs)
+    pairs = alignment_report.aligned_pairs()
+    content = alignment_report.alignment_report(
+        {name: load(models / name) for name in trainings}, pairs
+    )
     return {
         "schema": content["schema"],
         "command": "seqviz report",
         "data": {
             "name": "seqviz/texts.json",
-            "aligned_sha256": attribution.pairs_digest(pairs),
+            "aligned_sha256": alignment_report.pairs_digest(pairs),
             "pairs": len(pairs),
             "sure_links": sum(len(pair["sure"]) for pair in pairs),
             "possible_links": sum(len(pair["possible"]) for pair in pairs),

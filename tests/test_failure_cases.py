@@ -59,7 +59,7 @@ ELSEWHERE = {
     "scores: one reference too few": "test_scores.test_numbers_of_sentences_must_agree",
     "scores: nothing said scores nothing": "test_scores.test_nothing_said_scores_nothing",
     "pages: a template typed by a visitor is text": "test_browser_stepping.test_markup_is_text_and_reduced_motion_grows_nothing",
-    "pages: the decoder's use of a shared embedding is left out of saliency": "test_attribution.test_the_decoders_use_of_the_table_is_left_out",
+    "pages: the decoder's use of a shared embedding is left out of saliency": "test_looking.test_the_decoders_use_of_the_table_is_left_out",
     "pages: the wheel holds the weights and works from any folder": "test_installation.test_wheel_works_from_any_folder",
     "pages: nothing can be written": "test_container.test_the_page_answers_there",
     "pages: a full disk is one line": "test_cli.test_a_full_disk_is_one_line",

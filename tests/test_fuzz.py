@@ -18,8 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import seqviz
-from seqviz import attribution, tokenizer
+from seqviz import tokenizer
 from seqviz.export import FORMATS, Panel, export
+from seqviz.looking.saliency import saliency
 from seqviz.translation import Translator, output_limit
 from seqviz.ui import translate
 from seqviz.ui.service import MODELS, Service
@@ -85,7 +86,7 @@ def panels_of(translator: Translator, translation: seqviz.Translation) -> list[P
         return []
     part = parts[0]
     maps = [part.attention(kind).words() for kind in part.attentions]
-    maps.append(attribution.saliency(translator, part).shares())
+    maps.append(saliency(translator, part).shares())
     found = [Panel(part, map=map_) for map_ in maps if map_.weights.size]
     if not part.attentions:
         found.append(Panel(part, vector=np.linspace(-1, 1, 8)))

@@ -24,7 +24,7 @@ LAYERS = [
     {"translation", "training"},
     {
         *(
-            "attribution",
+            "looking",
             "building",
             "coverage",
             "evaluation",

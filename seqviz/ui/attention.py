@@ -23,7 +23,7 @@ from seqviz.words import words
 if TYPE_CHECKING:
     import numpy as np
 
-    from seqviz.attribution import HeadStatistics
+    from seqviz.looking.alignment import HeadStatistics
     from seqviz.translation import Translation
 
 FIXED = ("rnn", "lstm")
@@ -486,7 +486,7 @@ def _alignment(service: Service, name: str, language: str, saliency: bool = Fals
 
 def _statistics(map: AttentionMap) -> HeadStatistics:
     """Entropy and mass on the special token of every head, of a map of pieces."""
-    from seqviz.attribution import head_statistics
+    from seqviz.looking.alignment import head_statistics
 
     return head_statistics(map)
 

@@ -15,9 +15,9 @@ from seqviz.ui import growth
 from seqviz.ui.growth import Growth, Stage
 
 if TYPE_CHECKING:
-    from seqviz.attribution import Saliency
     from seqviz.coverage import Lexicon, Word
     from seqviz.lab.gradient import Reach
+    from seqviz.looking.saliency import Saliency
     from seqviz.translation import Candidate, Translation, Translator
 
 MODELS = ("rnn", "lstm", "lstm-attention", "transformer")
@@ -209,14 +209,12 @@ class Service:
         )
 
     def saliency(self, name: str, translation: Translation) -> Saliency:
-        """What each token of a translation depends on; see `seqviz.attribution.saliency`."""
-        from seqviz import attribution
+        """What each token of a translation depends on; see `seqviz.saliency`."""
+        from seqviz.looking.saliency import saliency
 
         translator = self.translator(name)
         key = (name, translation.source, translation.target_ids)
-        return self._remembered(
-            self._saliency, key, lambda: attribution.saliency(translator, translation)
-        )
+        return self._remembered(self._saliency, key, lambda: saliency(translator, translation))
 
     def reach(self, name: str, text: str) -> Reach:
         """Which words of a text still reach the end states of a model; see `seqviz.lab.gradient`.

@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from torch import nn
 
 import seqviz
-from seqviz import MODEL_NAMES, attribution, cli, report
+from seqviz import MODEL_NAMES, cli, report
 from seqviz.attention_map import AttentionMap
-from seqviz.attribution import Saliency
+from seqviz.looking import alignment, alignment_report
+from seqviz.looking.saliency import MAX_BATCH_TOKENS, UNITS, Saliency, saliency, saliency_values
 from seqviz.translation import Translation, Translator
 
 SOURCE = [5, 17, 40, 17, 101, 260, 9]
@@ -87,7 +88,7 @@ def shipped() -> dict[str, Translator]:
 def test_saliency_is_the_derivative_by_each_source_embedding(
     tiny: dict[str, Translator], name: str
 ) -> None:
-    values = attribution.saliency_values(tiny[name], SOURCE, TARGET)
+    values = saliency_values(tiny[name], SOURCE, TARGET)
     assert values.shape == (len(TARGET), len(SOURCE) + 1)
     expected = by_differences(tiny[name].model, [*SOURCE, 0], TARGET, range(len(SOURCE) + 1))
     assert np.abs(expected).max() > 0.1
@@ -104,7 +105,7 @@ def test_the_decoders_use_of_the_table_is_left_out(tiny: dict[str, Translator], 
     after = log_probs(model, [*SOURCE, 0], TARGET)
     both = (after - before) / 1e-5
     columns = [s for s, id_ in enumerate(SOURCE) if id_ == TARGET[0]]
-    ours = attribution.saliency_values(translator, SOURCE, TARGET)[:, columns].sum(axis=1)
+    ours = saliency_values(translator, SOURCE, TARGET)[:, columns].sum(axis=1)
     assert np.abs(both - ours).max() > 0.01
 
 
@@ -112,15 +113,15 @@ def test_the_decoders_use_of_the_table_is_left_out(tiny: dict[str, Translator], 
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 4, len(TARGET), 100])
 def test_the_batch_changes_nothing(tiny: dict[str, Translator], name: str, batch_size: int) -> None:
     translator = tiny[name]
-    whole = attribution.saliency_values(translator, SOURCE, TARGET)
-    parts = attribution.saliency_values(translator, SOURCE, TARGET, batch_size=batch_size)
+    whole = saliency_values(translator, SOURCE, TARGET)
+    parts = saliency_values(translator, SOURCE, TARGET, batch_size=batch_size)
     np.testing.assert_allclose(parts, whole, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", MODEL_NAMES)
 def test_what_follows_a_token_changes_nothing(tiny: dict[str, Translator], name: str) -> None:
-    whole = attribution.saliency_values(tiny[name], SOURCE, TARGET)
-    begun = attribution.saliency_values(tiny[name], SOURCE, TARGET[:3])
+    whole = saliency_values(tiny[name], SOURCE, TARGET)
+    begun = saliency_values(tiny[name], SOURCE, TARGET[:3])
     np.testing.assert_allclose(begun, whole[:3], rtol=1e-9, atol=1e-12)
 
 
@@ -128,12 +129,12 @@ def test_what_follows_a_token_changes_nothing(tiny: dict[str, Translator], name:
 def test_the_model_is_left_as_it_was(tiny: dict[str, Translator], name: str) -> None:
     model = tiny[name].model
     trained = [p.requires_grad for p in model.parameters()]
-    expected = attribution.saliency_values(tiny[name], SOURCE, TARGET)
+    expected = saliency_values(tiny[name], SOURCE, TARGET)
     with torch.inference_mode():
-        inside = attribution.saliency_values(tiny[name], SOURCE, TARGET)
+        inside = saliency_values(tiny[name], SOURCE, TARGET)
         assert torch.is_inference_mode_enabled()
     with torch.no_grad():
-        without = attribution.saliency_values(tiny[name], SOURCE, TARGET)
+        without = saliency_values(tiny[name], SOURCE, TARGET)
         assert not torch.is_grad_enabled()
     np.testing.assert_array_equal(inside, expected)
     np.testing.assert_array_equal(without, expected)
@@ -146,7 +147,7 @@ def test_shipped_weights_in_single_precision(shipped: dict[str, Translator]) -> 
     """The fused kernels of single precision are others than those that the tests above ran."""
     for name, translator in shipped.items():
         translation = translator.translate("The committee has not yet answered these questions.")
-        found = attribution.saliency(translator, translation)
+        found = saliency(translator, translation)
         assert found.values.shape == (len(found.target_tokens), len(found.source_tokens))
         assert (found.model, found.source_labels) == (name, translation.source_words)
         ids = translator.tokenizer.convert_tokens_to_ids(list(translation.source_tokens))
@@ -167,9 +168,9 @@ def test_a_long_text_is_computed_in_smaller_batches(
 
     monkeypatch.setattr(tiny["lstm"].model.model.encoder, "forward", watch)
     for source, target in ((9, 64), (159, 200)):
-        attribution.saliency_values(tiny["lstm"], [5] * source, [7] * target)
+        saliency_values(tiny["lstm"], [5] * source, [7] * target)
     assert sizes[0] == 32
-    assert sizes[1] * (160 + 200) <= attribution.MAX_BATCH_TOKENS
+    assert sizes[1] * (160 + 200) <= MAX_BATCH_TOKENS
 
 
 @pytest.mark.parametrize(
@@ -192,15 +193,15 @@ def test_wrong_ids_are_said(
     message: str,
 ) -> None:
     with pytest.raises(error, match=message):
-        attribution.saliency_values(tiny["rnn"], source, target, **options)
+        saliency_values(tiny["rnn"], source, target, **options)
 
 
 def test_saliency_wants_one_part_with_tokens(tiny: dict[str, Translator]) -> None:
     part = Translation("rnn", "a", "b")
     with pytest.raises(ValueError, match="translated in 2 parts; use .*parts"):
-        attribution.saliency(tiny["rnn"], replace(part, parts=(part, part)))
+        saliency(tiny["rnn"], replace(part, parts=(part, part)))
     with pytest.raises(ValueError, match="got an empty one"):
-        attribution.saliency(tiny["rnn"], tiny["rnn"].translate(" "))
+        saliency(tiny["rnn"], tiny["rnn"].translate(" "))
 
 
 # -- shares and merging
@@ -272,7 +273,7 @@ def test_merging_conserves_sums_and_shares_sum_to_one(
                 columns = [i for i, w in enumerate(source) if w == source_word]
                 expected = values[np.ix_(rows, columns)].sum()
                 assert words.values[t, s] == pytest.approx(expected, abs=1e-9 * scale)
-    for unit in attribution.UNITS:
+    for unit in UNITS:
         for specials in (False, True):
             shared = found.shares(unit, specials)
             total = shared.weights.sum(-1) + shared.hidden_mass
@@ -299,20 +300,20 @@ def test_head_statistics_by_hand() -> None:
     map_ = cross_map(
         [[[[0.5, 0.5, 0], [0.25, 0.25, 0.5]], [[0, 0, 1], [0, 0, 1]]]], (0, 1, -1), (0, -1)
     )
-    found = attribution.head_statistics(map_)
+    found = alignment.head_statistics(map_)
     np.testing.assert_allclose(found.entropy, [[1.25, 0]])
     np.testing.assert_allclose(found.end_mass, [[0.25, 1]])
     with pytest.raises(ValueError, match="got one with hidden columns"):
-        attribution.head_statistics(map_.without_specials())
+        alignment.head_statistics(map_.without_specials())
     with pytest.raises(ValueError, match="at least one row"):
-        attribution.head_statistics(cross_map(np.zeros((1, 1, 0, 3)), (0, 1, -1), ()))
+        alignment.head_statistics(cross_map(np.zeros((1, 1, 0, 3)), (0, 1, -1), ()))
 
 
 def test_statistics_of_each_kind(shipped: dict[str, Translator]) -> None:
     translation = shipped["transformer"].translate("The cat saw the dog.")
     for kind in ("cross", "encoder", "decoder"):
         map_ = translation.attention(kind)
-        found = attribution.head_statistics(map_)
+        found = alignment.head_statistics(map_)
         assert found.entropy.shape == found.end_mass.shape == map_.weights.shape[:2]
         assert (found.entropy >= 0).all()
         assert (found.entropy <= np.log2(len(map_.source_tokens)) + 1e-6).all()
@@ -339,36 +340,36 @@ def test_links_go_from_source_to_target() -> None:
         (0, 0, 1, 2, 3, -1),
         (0, 1, 1, 2, -1),
     )
-    assert attribution.links(map_) == {(0, 0), (3, 1)}
+    assert alignment.links(map_) == {(0, 0), (3, 1)}
     with pytest.raises(ValueError, match="use it with specials=True"):
-        attribution.links(map_.words())
+        alignment.links(map_.words())
     with pytest.raises(IndexError, match="head 0, the only one"):
-        attribution.links(map_, 0, 1)
+        alignment.links(map_, 0, 1)
 
 
 def test_a_row_of_zeros_has_no_link() -> None:
     map_ = cross_map(np.zeros((1, 1, 1, 2)), (0, -1), (0,))
-    assert attribution.links(map_) == frozenset()
+    assert alignment.links(map_) == frozenset()
 
 
 def test_the_diagonal() -> None:
-    assert attribution.diagonal_links(4, 2) == {(1, 0), (3, 1)}
-    assert attribution.diagonal_links(2, 4) == {(0, 0), (0, 1), (1, 2), (1, 3)}
-    assert attribution.diagonal_links(0, 2) == frozenset()
+    assert alignment.diagonal_links(4, 2) == {(1, 0), (3, 1)}
+    assert alignment.diagonal_links(2, 4) == {(0, 0), (0, 1), (1, 2), (1, 3)}
+    assert alignment.diagonal_links(0, 2) == frozenset()
 
 
 def test_error_rate_by_hand() -> None:
     """A∩S one link, A∩P two, three links of which two are sure: 1 − 3/5."""
     pair = {"sure": [[0, 0], [1, 2]], "possible": [[3, 1]]}
-    counts = attribution.alignment_counts(frozenset({(0, 0), (3, 1), (2, 2)}), pair)
+    counts = alignment.alignment_counts(frozenset({(0, 0), (3, 1), (2, 2)}), pair)
     assert counts == (1, 2, 3, 2)
-    assert attribution.alignment_error_rate(np.array(counts)) == pytest.approx(0.4)
+    assert alignment.alignment_error_rate(np.array(counts)) == pytest.approx(0.4)
     everything = frozenset({(0, 0), (1, 2), (3, 1)})
-    perfect = attribution.alignment_counts(everything, pair)
-    assert attribution.alignment_error_rate(np.array(perfect)) == pytest.approx(0)
-    turned = attribution.alignment_counts(frozenset((t, s) for s, t in everything), pair)
-    assert attribution.alignment_error_rate(np.array(turned)) > 0.5
-    assert np.isnan(attribution.alignment_error_rate(np.zeros(4)))
+    perfect = alignment.alignment_counts(everything, pair)
+    assert alignment.alignment_error_rate(np.array(perfect)) == pytest.approx(0)
+    turned = alignment.alignment_counts(frozenset((t, s) for s, t in everything), pair)
+    assert alignment.alignment_error_rate(np.array(turned)) > 0.5
+    assert np.isnan(alignment.alignment_error_rate(np.zeros(4)))
 
 
 PAIR = {
@@ -406,12 +407,12 @@ def test_the_head_that_looks_where_people_aligned_is_chosen(
         weights[1, 0, target, source] = 0.6
     for target, source in PAIR["sure"]:
         weights[0, 1, target, source] = 0.6
-    monkeypatch.setattr(attribution, "teacher_forced", lambda *_: toy_translation(weights))
-    rates = attribution.head_error_rates(tiny["transformer"], [PAIR])
+    monkeypatch.setattr(alignment, "teacher_forced", lambda *_: toy_translation(weights))
+    rates = alignment.head_error_rates(tiny["transformer"], [PAIR])
     assert rates.shape == (2, 2)
     assert rates[1, 0] == 0
     assert rates[0, 0] == rates[0, 1] == rates[1, 1] == 1
-    assert attribution.choose_head(tiny["transformer"], [PAIR]) == (1, 0)
+    assert alignment.choose_head(tiny["transformer"], [PAIR]) == (1, 0)
 
 
 def test_choosing_says_what_is_wrong(tiny: dict[str, Translator]) -> None:
@@ -422,17 +423,17 @@ def test_choosing_says_what_is_wrong(tiny: dict[str, Translator]) -> None:
         "possible": [],
     }
     with pytest.raises(ValueError, match="lstm, which has none; use saliency"):
-        attribution.choose_head(tiny["lstm"], [pair])
+        alignment.choose_head(tiny["lstm"], [pair])
     with pytest.raises(ValueError, match="got 0 pairs without any"):
-        attribution.choose_head(tiny["transformer"], [])
+        alignment.choose_head(tiny["transformer"], [])
     with pytest.raises(ValueError, match=r"got \[0, 5\] for 'Nobody"):
-        attribution.choose_head(tiny["transformer"], [{**pair, "possible": [[0, 5]]}])
+        alignment.choose_head(tiny["transformer"], [{**pair, "possible": [[0, 5]]}])
     with pytest.raises(ValueError, match="expected the 5 whitespace words .* sees 4"):
-        attribution.choose_head(
+        alignment.choose_head(
             tiny["transformer"], [{**pair, "english": "Nobody painted \u200b the bridge."}]
         )
     with pytest.raises(ValueError, match="expected a target of 1 to 200 pieces, got 0"):
-        attribution.choose_head(tiny["transformer"], [{**pair, "french": " "}])
+        alignment.choose_head(tiny["transformer"], [{**pair, "french": " "}])
 
 
 @pytest.mark.parametrize("name", ["lstm", "transformer"])
@@ -440,7 +441,7 @@ def test_a_forced_target_is_read_as_search_would_read_it(
     shipped: dict[str, Translator], name: str
 ) -> None:
     source, target = "The black cat is sleeping.", "Le chat noir dort."
-    forced = attribution.teacher_forced(shipped[name], source, target)
+    forced = alignment.teacher_forced(shipped[name], source, target)
     stepped = shipped[name].translate_from(source, forced.target_ids)
     assert forced.text == target
     same = ("token_log_probs", "score", "seconds", "attentions")
@@ -450,7 +451,7 @@ def test_a_forced_target_is_read_as_search_would_read_it(
     assert forced.token_log_probs == pytest.approx(stepped.token_log_probs, abs=1e-4)
     assert forced.score == pytest.approx(stepped.score, abs=1e-4)
     assert set(forced.attentions) == set(stepped.attentions)
-    assert attribution.saliency(shipped[name], forced).shares().target_tokens == (
+    assert saliency(shipped[name], forced).shares().target_tokens == (
         "Le",
         "chat",
         "noir",
@@ -472,8 +473,8 @@ def test_the_report_is_of_the_shipped_weights_and_texts(
     content: dict[str, Any], models_folder: Path
 ) -> None:
     assert report.stale(content, report.read_training(models_folder)) is None
-    pairs = attribution.aligned_pairs()
-    assert content["data"]["aligned_sha256"] == attribution.pairs_digest(pairs)
+    pairs = alignment_report.aligned_pairs()
+    assert content["data"]["aligned_sha256"] == alignment_report.pairs_digest(pairs)
     for key in ("schema", "command", "data", "versions", "hardware", "created", "note"):
         assert content[key], key
     expected = {f"{name}:saliency" for name in MODEL_NAMES}
@@ -486,13 +487,13 @@ def test_the_report_is_of_the_shipped_weights_and_texts(
 
 
 def test_the_report_equals_a_rerun(content: dict[str, Any], shipped: dict[str, Translator]) -> None:
-    pairs = attribution.aligned_pairs()
+    pairs = alignment_report.aligned_pairs()
     heads = content["heads"]["transformer"]
-    rates = attribution.head_error_rates(shipped["transformer"], pairs[0::2])
+    rates = alignment.head_error_rates(shipped["transformer"], pairs[0::2])
     np.testing.assert_allclose(rates, heads["aer"], atol=0.01)
     chosen = content["choice"]["transformer"]
     assert rates[chosen["layer"], chosen["head"]] == rates.min()
-    again = attribution.alignment_report(
+    again = alignment_report.alignment_report(
         {"lstm-attention": shipped["lstm-attention"]}, pairs, number=content["resamples"]
     )
     assert again["choice"] == {}
@@ -520,10 +521,10 @@ def test_a_choice_is_only_for_the_weights_it_was_made_on(
 ) -> None:
     chosen = content["choice"]["transformer"]
     expected = (chosen["layer"], chosen["head"])
-    assert attribution.aligned_head("transformer") == expected
-    assert attribution.aligned_head(shipped["transformer"]) == expected
-    assert attribution.aligned_head("lstm-attention") is None
-    assert attribution.aligned_head("another") is None
+    assert alignment_report.aligned_head("transformer") == expected
+    assert alignment_report.aligned_head(shipped["transformer"]) == expected
+    assert alignment_report.aligned_head("lstm-attention") is None
+    assert alignment_report.aligned_head("another") is None
     one = shipped["transformer"]
     other = Translator(
         one.model,
@@ -531,9 +532,10 @@ def test_a_choice_is_only_for_the_weights_it_was_made_on(
         name="transformer",
         training={**one.training, "weights_sha256": "1" * 64},
     )
-    assert attribution.aligned_head(other) is None
+    assert alignment_report.aligned_head(other) is None
     assert (
-        attribution.aligned_head(Translator(one.model, one.tokenizer, name="transformer")) is None
+        alignment_report.aligned_head(Translator(one.model, one.tokenizer, name="transformer"))
+        is None
     )
 
 
@@ -541,7 +543,7 @@ def test_stale_reports_are_measured_anew(tmp_path: Path, monkeypatch: pytest.Mon
     trainings = {"lstm": {"weights_sha256": "1" * 64}}
     monkeypatch.setattr(seqviz.translation, "load", lambda folder: folder)
     monkeypatch.setattr(
-        attribution, "alignment_report", lambda translators, pairs: {"schema": 1, "choice": {}}
+        alignment_report, "alignment_report", lambda translators, pairs: {"schema": 1, "choice": {}}
     )
     assert cli._attention_is_stale(tmp_path, trainings)
     made = cli._attention(tmp_path, trainings)

@@ -1,0 +1,1 @@
+"""Where a model looks: what an output word depends on, and which words attention links."""
