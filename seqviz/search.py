@@ -36,12 +36,38 @@ class Hypothesis:
         return sum(self.log_probs) / max(1, len(self.ids)) ** length_penalty
 
 
-def _log_probs(logits: Tensor, forbidden: Tensor, forced: Sequence[int] = ()) -> Tensor:
+class _Rations:
+    """How often each row may still choose a token that is rationed; without one nothing is."""
+
+    def __init__(self, token_id: int | None, left: Sequence[int], device: torch.device) -> None:
+        self.token_id = token_id
+        self.left = torch.tensor(left, device=device)  # (N,)
+
+    def close(self, log_probs: Tensor) -> None:
+        """Rows whose ration is used up cannot choose the token: `log_probs` (N, V) in place."""
+        if self.token_id is not None:
+            log_probs[self.left <= 0, self.token_id] = float("-inf")
+
+    def follow(self, tokens: Tensor, rows: Tensor | None = None) -> None:
+        """The rows `rows`, all if None, have chosen `tokens`."""
+        if self.token_id is not None:
+            left = self.left if rows is None else self.left[rows]
+            self.left = left - (tokens == self.token_id).long()
+
+    def select(self, rows: Tensor) -> None:
+        if self.token_id is not None:
+            self.left = self.left[rows]
+
+
+def _log_probs(
+    logits: Tensor, forbidden: Tensor, rations: _Rations, forced: Sequence[int] = ()
+) -> Tensor:
     """Log-softmax over the whole vocabulary; then the forbidden tokens cannot be chosen.
 
     Where a token is `forced`, no other can be chosen; its value stays the model's own.
     """
     log_probs = logits.float().log_softmax(dim=-1).index_fill_(-1, forbidden, float("-inf"))
+    rations.close(log_probs)
     if not forced:
         return log_probs
     only = torch.full_like(log_probs, float("-inf"))
@@ -60,6 +86,8 @@ def greedy(
     eos_token_id: int,
     forbidden_token_ids: Sequence[int],
     prefix: Sequence[int] = (),
+    rationed_token_id: int | None = None,
+    rations: Sequence[int] = (),
 ) -> list[Hypothesis]:
     """Take the most probable token at every step.
 
@@ -67,12 +95,16 @@ def greedy(
         stepper: of the model.
         input_ids, attention_mask: sources, (B, S), padding at the end.
         limits: most target tokens of each sentence, (B,).
-        forbidden_token_ids: never chosen (unknown, padding).
-        prefix: tokens that every output begins with: no more than the limits, none of them forbidden,
-            the end token at most as the last one. They count like chosen ones.
+        forbidden_token_ids: never chosen (padding; unknown, unless it is rationed).
+        prefix: tokens that every output begins with: no more than the limits, none of them forbidden
+            or over a ration, the end token at most as the last one. They count like chosen ones.
+        rationed_token_id: a token, not the end token, that no output holds more often than its
+            sentence's part of `rations` says; None for no such token.
+        rations: whole numbers from 0, (B,).
     """
     device = input_ids.device
     state = stepper.start(input_ids, attention_mask, max(limits))
+    left = _Rations(rationed_token_id, rations, device)
     forbidden = torch.tensor(forbidden_token_ids, device=device)
     tokens = torch.full((len(limits),), start_token_id, device=device)
     alive = list(range(len(limits)))
@@ -81,7 +113,8 @@ def greedy(
     step = 0
     while alive:
         logits = stepper.step(tokens, state)
-        best, tokens = _log_probs(logits, forbidden, prefix[step : step + 1]).max(dim=-1)
+        best, tokens = _log_probs(logits, forbidden, left, prefix[step : step + 1]).max(dim=-1)
+        left.follow(tokens)
         step += 1
         chosen = zip(alive, tokens.tolist(), best.tolist(), strict=True)
         rows = []
@@ -95,6 +128,7 @@ def greedy(
             if alive:
                 keep = torch.tensor(rows, device=device)
                 tokens = tokens[keep]
+                left.select(keep)
                 stepper.select(state, keep)
     return [
         Hypothesis(tuple(i), tuple(p), i[-1] == eos_token_id)
@@ -114,6 +148,8 @@ def beam_search(
     eos_token_id: int,
     forbidden_token_ids: Sequence[int],
     prefix: Sequence[int] = (),
+    rationed_token_id: int | None = None,
+    rations: Sequence[int] = (),
     length_penalty: float = 1.0,
 ) -> list[Hypothesis]:
     """Keep the `num_beams` most probable beginnings; return the best ended one.
@@ -128,6 +164,9 @@ def beam_search(
     sentences = len(limits)
     state = stepper.start(input_ids, attention_mask, max(limits))
     stepper.select(state, torch.arange(sentences, device=device).repeat_interleave(num_beams))
+    left = _Rations(
+        rationed_token_id, [ration for ration in rations for _ in range(num_beams)], device
+    )
     forbidden = torch.tensor(forbidden_token_ids, device=device)
     tokens = torch.full((sentences * num_beams,), start_token_id, device=device)
     # All beams of a sentence start alike: only the first may be continued in the first step.
@@ -146,7 +185,7 @@ def beam_search(
     step = 0
     while alive:
         logits = stepper.step(tokens, state)
-        log_probs = _log_probs(logits, forbidden, prefix[step : step + 1])  # (B K, V)
+        log_probs = _log_probs(logits, forbidden, left, prefix[step : step + 1])  # (B K, V)
         step += 1
         vocabulary = log_probs.shape[-1]
         total = scores.unsqueeze(-1) + log_probs.view(len(alive), num_beams, vocabulary)
@@ -204,4 +243,5 @@ def beam_search(
         if alive:
             stepper.select(state, source_rows.flatten(), same_sources=same_sources)
             tokens = next_tokens.flatten()
+            left.follow(tokens, source_rows.flatten())
     return [found[0] for found in ended]
