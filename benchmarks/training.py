@@ -33,13 +33,13 @@ from transformers import PreTrainedModel
 
 from seqviz import MODEL_NAMES, corpus, tokenizer, training
 from seqviz.architectures import build, num_parameters
-from seqviz.lab.cost import matmul_rate
-from seqviz.lab.training_cost import (
+from seqviz.lab.operations import (
     Lengths,
     draw_lengths,
     optimizer_operations,
     training_operations,
 )
+from seqviz.lab.timing import matmul_rate
 from seqviz.report import write_json
 from seqviz.shipped import models_folder
 from seqviz.version import hardware, versions

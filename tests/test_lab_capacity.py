@@ -4,33 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import tiny_lab
 import torch
 
-from seqviz import cli, plotting
-from seqviz.lab import capacity, learning
+from seqviz import plotting
+from seqviz.lab import capacity, readers
 
-SMALL = capacity.Settings(
-    widths=(4, 6),
-    max_length=4,
-    num_seeds=2,
-    steps=12,
-    batch_size=4,
-    num_symbols=5,
-    rates=(0.003, 0.01),
-    num_validation=8,
-    num_test=16,
-)
+SMALL = tiny_lab.CAPACITY
 
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, Any]:
-    return capacity.capacity(SMALL)
+    return capacity.EXPERIMENT.measure(SMALL)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -38,7 +27,7 @@ def results() -> dict[str, Any]:
 
 
 def test_source_and_target_are_the_same_and_the_decoder_reads_one_step_late() -> None:
-    batch = capacity.draw(SMALL, 50, 4, learning.generator(1))
+    batch = capacity.draw(SMALL, 50, 4, readers.generator(1))
     source, previous = batch.inputs
     assert torch.equal(source, batch.targets)
     for row, late in zip(source.tolist(), previous.tolist()):
@@ -50,7 +39,7 @@ def test_source_and_target_are_the_same_and_the_decoder_reads_one_step_late() ->
 @pytest.mark.parametrize("context", capacity.CONTEXTS)
 def test_writing_step_by_step_is_the_whole_target_at_once(context: str) -> None:
     model = capacity.build(SMALL, context, 6, 3).eval()
-    source = torch.randint(5, (7, 4), generator=learning.generator(2))
+    source = torch.randint(5, (7, 4), generator=readers.generator(2))
     written = model.copy(source)
     previous = torch.cat([torch.full((7, 1), 5), written[:, :-1]], dim=1)
     assert torch.equal(model(source, previous).argmax(dim=-1), written)
@@ -60,7 +49,7 @@ def test_the_fixed_vector_is_all_that_the_decoder_knows() -> None:
     """The same end of the encoder gives the same output, whatever the memory before it; with attention not."""
     for context, same in (("lstm", True), ("lstm-attention", False)):
         model = capacity.build(SMALL, context, 6, 3).eval()
-        memory, state = model.encode(torch.randint(5, (2, 4), generator=learning.generator(5)))
+        memory, state = model.encode(torch.randint(5, (2, 4), generator=readers.generator(5)))
         changed = memory.clone()
         changed[:, :-1] += 1
         previous = torch.full((2, 1), 5)
@@ -103,7 +92,7 @@ def test_the_fixed_decoder_is_the_equation() -> None:
 def test_attention_copies_what_the_small_vector_cannot() -> None:
     """A state of width 16, sequences up to 10: with attention it is learned within seconds."""
     settings = capacity.Settings(max_length=10, steps=700, num_test=128)
-    with learning.one_thread():
+    with readers.one_thread():
         found = {
             context: capacity.copied(
                 settings, capacity.run(settings, context, 16, 0.01, 1), 10, 1
@@ -112,6 +101,8 @@ def test_attention_copies_what_the_small_vector_cannot() -> None:
         }
     assert found["lstm-attention"] > 0.8, found
     assert found["lstm"] < 0.6, found
+    with pytest.raises(ValueError, match="one of lstm, lstm-attention, got 'mean'"):
+        capacity.Copier("mean", 4, 4)
 
 
 def test_copied_is_by_position() -> None:
@@ -186,8 +177,8 @@ def test_where_it_fails_is_read_from_the_mean_of_the_seeds(monkeypatch) -> None:
     monkeypatch.setattr(capacity, "run", lambda s, c, w, rate, seed: rate)
     monkeypatch.setattr(
         capacity, "copied",
-        lambda s, model, length, seed, stream=learning.TEST: np.array(
-            known[seed][length] if stream == learning.TEST else [scores[model]]
+        lambda s, model, length, seed, stream=readers.TEST: np.array(
+            known[seed][length] if stream == readers.TEST else [scores[model]]
         ),
     )  # fmt: skip
     found = capacity._measure(SMALL, "lstm", 4, lambda line: None)
@@ -196,29 +187,6 @@ def test_where_it_fails_is_read_from_the_mean_of_the_seeds(monkeypatch) -> None:
     assert found["longest"] == {"seeds": [3, 2], "median": 2.5}
     assert found["bits"] == pytest.approx(2.5 * math.log2(5), rel=1e-5)
     assert found["fails"] == {"length": 3, "by_position": [1.0, 0.75, 0.5]}
-
-
-def test_the_same_settings_give_the_same_numbers(results: dict[str, Any]) -> None:
-    said: list[str] = []
-    assert json.dumps(capacity.capacity(SMALL, said.append)) == json.dumps(results)
-    assert any(line.startswith("lstm-attention, width 6, seed 2: copies up to") for line in said)
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"widths": (8, 4)}, "widths to be rising whole numbers from 1 to 1024, got (8, 4)"),
-        ({"max_length": 1}, "max_length to be a whole number from 2 to 200, got 1"),
-        ({"num_symbols": 1}, "num_symbols to be a whole number from 2"),
-        ({"rates": ()}, "learning rates above 0 and below 1, got ()"),
-    ],
-)
-def test_bad_settings_say_what_to_do(changed: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError) as caught:
-        capacity.Settings(**changed)
-    assert message in str(caught.value)
-    with pytest.raises(ValueError, match="one of lstm, lstm-attention, got 'mean'"):
-        capacity.Copier("mean", 4, 4)
 
 
 def test_the_sentence_is_made_of_the_numbers(results: dict[str, Any]) -> None:
@@ -238,61 +206,15 @@ def test_the_sentence_is_made_of_the_numbers(results: dict[str, Any]) -> None:
     assert "12 batches of 4 sequences, 2 seeds" in said
     chinese = capacity.sentence(changed, "zh")
     assert "宽度 6：固定向量 3 个，加注意力全部 4 个" in chinese and "12.5 比特" in chinese
-    with pytest.raises(ValueError, match="language to be one of en, zh, got 'fr'"):
-        capacity.sentence(changed, "fr")
 
 
 # ---------------------------------------------------------------------------------------------
-# Command and figure
+# Figure
 
 
-def test_the_command_writes_report_and_figures(monkeypatch, tmp_path, capsys) -> None:
-    out = tmp_path / "capacity.json"
-    options = "--width 4 --width 5 --max-length 3 --seeds 1 --steps 3 --rate 0.01"
-    monkeypatch.setattr(
-        sys, "argv", ["seqviz", "lab", "capacity", *options.split(), "--out", str(out)]
-    )
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert ended.value.code in (0, None)
-    said = capsys.readouterr()
-    found = json.loads(out.read_text(encoding="utf-8"))
-    assert said.out.strip() == found["says"]["en"]
-    assert found["command"] == f"seqviz lab capacity {options}"
-    assert found["settings"]["widths"] == [4, 5] and found["settings"]["max_length"] == 3
-    assert sorted(p.name for p in tmp_path.iterdir()) == [
-        "capacity.json", "capacity.svg", "capacity.zh.svg",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_the_figure_labels_every_curve(
-    results: dict[str, Any], tmp_path: Path, language: str
-) -> None:
-    figure = plotting.lab.capacity(results, language=language)
-    plotting.save(figure, tmp_path / "capacity.svg")
-    drawn = (tmp_path / "capacity.svg").read_text(encoding="utf-8")
-    length = results["lstm"]["6"]["fails"]["length"]
-    expected = {
-        "en": [
-            "with attention",
-            "fixed vector, h = 4",
-            f"h = 6, length {length}",
-            "longest trained",
-        ],
-        "zh": ["加注意力", "固定向量，h = 4", f"h = 6，长度 {length}", "训练的最大长度"],
-    }[language]
-    for text in expected:
-        assert text in drawn
-
-
-def test_the_figure_does_without_a_failure_and_refuses_what_is_no_report(
-    results: dict[str, Any],
-) -> None:
+def test_the_figure_does_without_a_failure(results: dict[str, Any]) -> None:
     changed = json.loads(json.dumps(results))
     for found in changed["lstm"].values():
         found["fails"] = None
     assert len(plotting.lab.capacity(changed).axes) == 2
     assert len(plotting.lab.capacity(results).axes) == 3
-    with pytest.raises(ValueError, match="content of a capacity report"):
-        plotting.lab.capacity({"lstm": {}})

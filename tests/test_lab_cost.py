@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import subprocess
-import sys
 import threading
 import time
 from dataclasses import replace
@@ -14,30 +11,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tiny_lab
 import torch
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from seqviz import cli, plotting
-from seqviz import report as reports
-from seqviz.lab import cost, two_digits
+from seqviz import plotting
+from seqviz.lab import cost, layers, timing
+from seqviz.report import Report
 
-SMALL = cost.Settings(
-    widths=(8, 16),
-    lengths=(8, 16, 64),
-    tokens=64,
-    num_heads=2,
-    positions=(3, 40),
-    repeats=1,
-    round_seconds=1e-6,
-    matmul_size=32,
-)
+SMALL = tiny_lab.COST
 
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, Any]:
-    return cost.report(SMALL, lambda line: None)
+    return cost.EXPERIMENT.report(SMALL).content()
 
 
 # ---------------------------------------------------------------------------------------------
@@ -53,22 +42,22 @@ def counted(call: Any) -> int:
 
 
 @pytest.mark.filterwarnings("ignore:TF32 acceleration")
-@pytest.mark.parametrize("layer", cost.LAYERS)
+@pytest.mark.parametrize("layer", layers.LAYERS)
 def test_operations_are_those_that_pytorch_counts(layer: str) -> None:
-    made = cost.make_layer(layer, SMALL, 16)
-    states = cost._inputs(SMALL, 3, 10, 16)
-    expected = cost.operations(layer, 16, 10) * 30
-    assert counted(cost.step_call(made, states, "forward")) == expected
+    made = layers.make_layer(layer, SMALL, 16)
+    states = layers.inputs_of(SMALL, 3, 10, 16)
+    expected = layers.operations(layer, 16, 10) * 30
+    assert counted(layers.step_call(made, states, "forward")) == expected
     # No gradient goes on to the state of zeros before the first step.
     gates = {"rnn": 1, "lstm": 4}.get(layer, 0)
     saved = 2 * 3 * gates * 16 * 16
-    assert counted(cost.step_call(made, states, "forward_backward")) == 3 * expected - saved
+    assert counted(layers.step_call(made, states, "forward_backward")) == 3 * expected - saved
 
 
 @pytest.mark.filterwarnings("ignore:TF32 acceleration")
 def test_the_lstm_in_products_written_out_takes_as_many() -> None:
-    layer = cost.make_layer("lstm", SMALL, 8)
-    states = cost._inputs(SMALL, 2, 6, 8)
+    layer = layers.make_layer("lstm", SMALL, 8)
+    states = layers.inputs_of(SMALL, 2, 6, 8)
     into, within, first, second = (p.detach() for p in layer.parameters())
     found = []
 
@@ -81,34 +70,36 @@ def test_the_lstm_in_products_written_out_takes_as_many() -> None:
             hidden = o.sigmoid() * cell.tanh()
             found.append(hidden)
 
-    assert counted(loop) == 12 * cost.operations("lstm", 8, 6) == 12 * 16 * 64
-    torch.testing.assert_close(torch.stack(found, dim=1), cost._run(layer, states))
+    assert counted(loop) == 12 * layers.operations("lstm", 8, 6) == 12 * 16 * 64
+    torch.testing.assert_close(torch.stack(found, dim=1), layers.run(layer, states))
 
 
 def test_formulas_by_hand() -> None:
     # D = 8: 8 · 64 + 4 · 10 · 8; where N = 2 D attention takes as many as the LSTM.
-    assert cost.operations("attention-fused", 8, 10) == 832
-    assert cost.operations("attention-naive", 8, 16) == cost.operations("lstm", 8, 16) == 1024
-    assert cost.operations("rnn", 8, 999) == 256
+    assert layers.operations("attention-fused", 8, 10) == 832
+    assert layers.operations("attention-naive", 8, 16) == layers.operations("lstm", 8, 16) == 1024
+    assert layers.operations("rnn", 8, 999) == 256
     # 2 sentences, 3 heads, 5 × 5 scores of 4 bytes.
-    assert cost.score_bytes("attention-naive", 10, 5, 3) == 2 * 3 * 25 * 4
-    assert cost.score_bytes("attention-fused", 10, 5, 3) == cost.score_bytes("lstm", 10, 5, 3) == 0
-    assert [cost.state_bytes(layer, 8, 5) for layer in ("rnn", "lstm", "attention-fused")] == [
+    assert layers.score_bytes("attention-naive", 10, 5, 3) == 2 * 3 * 25 * 4
+    assert (
+        layers.score_bytes("attention-fused", 10, 5, 3) == layers.score_bytes("lstm", 10, 5, 3) == 0
+    )
+    assert [layers.state_bytes(layer, 8, 5) for layer in ("rnn", "lstm", "attention-fused")] == [
         32, 64, 320,
     ]  # fmt: skip
-    assert [cost.path_length("lstm", n) for n in (0, 1, 59)] == [0, 1, 59]
-    assert [cost.path_length("attention-fused", n) for n in (0, 1, 59)] == [0, 1, 1]
+    assert [layers.path_length("lstm", n) for n in (0, 1, 59)] == [0, 1, 59]
+    assert [layers.path_length("attention-fused", n) for n in (0, 1, 59)] == [0, 1, 1]
 
 
 # ---------------------------------------------------------------------------------------------
 # The layers
 
 
-@pytest.mark.parametrize("layer", cost.ATTENTION_LAYERS)
+@pytest.mark.parametrize("layer", layers.ATTENTION_LAYERS)
 def test_attention_is_that_of_pytorch(layer: str) -> None:
-    made = cost.make_layer(layer, SMALL, 16)
-    assert isinstance(made, cost.SelfAttention)
-    states = cost._inputs(SMALL, 3, 10, 16)
+    made = layers.make_layer(layer, SMALL, 16)
+    assert isinstance(made, layers.SelfAttention)
+    states = layers.inputs_of(SMALL, 3, 10, 16)
     swapped = states.transpose(0, 1)
     expected, _ = functional.multi_head_attention_forward(
         swapped, swapped, swapped, 16, 2, made.projection.weight, made.projection.bias, None, None,
@@ -118,11 +109,11 @@ def test_attention_is_that_of_pytorch(layer: str) -> None:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("layer", cost.ATTENTION_LAYERS)
+@pytest.mark.parametrize("layer", layers.ATTENTION_LAYERS)
 def test_a_step_with_a_cache_is_the_last_row_of_the_whole(layer: str) -> None:
-    made = cost.make_layer(layer, SMALL, 16)
-    assert isinstance(made, cost.SelfAttention)
-    states = cost._inputs(SMALL, 1, 7, 16)
+    made = layers.make_layer(layer, SMALL, 16)
+    assert isinstance(made, layers.SelfAttention)
+    states = layers.inputs_of(SMALL, 1, 7, 16)
     keys, values = torch.full((2, 1, 2, 9, 8), math.nan)  # what lies behind must not be read
     for position in range(7):
         last = made.step(states[:, position : position + 1], keys, values, position)
@@ -132,127 +123,33 @@ def test_a_step_with_a_cache_is_the_last_row_of_the_whole(layer: str) -> None:
 def test_layers_leave_the_random_state_and_have_weights_of_the_seed() -> None:
     before = torch.random.get_rng_state()
     one, same, other = (
-        cost.make_layer("lstm", replace(SMALL, seed=seed), 8).weight_hh_l0 for seed in (1, 1, 2)
+        layers.make_layer("lstm", replace(SMALL, seed=seed), 8).weight_hh_l0 for seed in (1, 1, 2)
     )
     assert torch.equal(before, torch.random.get_rng_state())
     assert torch.equal(one, same) and not torch.equal(one, other)
     assert 0.3 < one.abs().max() <= 1 / math.sqrt(8)
 
 
-# ---------------------------------------------------------------------------------------------
-# Measuring
-
-
-def test_peak_memory_by_hand() -> None:
-    first = torch.ones(1000)
-
-    def call() -> None:
-        second = first.clone()  # 4,000 bytes
-        third = second.repeat(3)  # 12,000 more
-        del second
-        fourth = third.clone()  # 12,000 more, 4,000 fewer
-        del third, fourth
-        first.clone()
-
-    assert cost.peak_bytes(call) == 24_000
-
-
-def test_memory_from_before_does_not_lower_the_peak() -> None:
-    kept = [torch.ones(1000)]
-
-    def keep() -> None:
-        kept.append(torch.ones(1000))
-
-    def replace_it() -> None:
-        kept.clear()
-        kept.append(torch.ones(1000).clone())
-
-    for _ in range(3):
-        cost.peak_bytes(keep)  # its memory is known to the profiler
-        assert cost.peak_bytes(replace_it) == 8_000
-
-
 def test_peak_memory_holds_the_scores_of_naive_attention_alone() -> None:
     settings = replace(SMALL, lengths=(256,), tokens=256)
-    states = cost._inputs(settings, 1, 256, 8)
+    states = layers.inputs_of(settings, 1, 256, 8)
     peak = {
-        (layer, mode): cost.peak_bytes(
-            cost.step_call(cost.make_layer(layer, settings, 8), states, mode)
+        (layer, mode): timing.peak_bytes(
+            layers.step_call(layers.make_layer(layer, settings, 8), states, mode)
         )
-        for layer in cost.ATTENTION_LAYERS
-        for mode in cost.MODES
+        for layer in layers.ATTENTION_LAYERS
+        for mode in layers.MODES
     }
-    scores = cost.score_bytes("attention-naive", 256, 256, 2)
+    scores = layers.score_bytes("attention-naive", 256, 256, 2)
     assert peak["attention-naive", "forward"] > 2 * scores  # before and after the softmax
     assert peak["attention-fused", "forward"] < scores
-    for layer in cost.ATTENTION_LAYERS:
+    for layer in layers.ATTENTION_LAYERS:
         assert peak[layer, "forward_backward"] > peak[layer, "forward"]
 
 
-def test_the_profiler_is_right_and_quiet_in_any_thread() -> None:
-    """As on the page, where a visitor's request is a thread of its own."""
-    code = """
-import threading, torch
-from seqviz.lab import cost
-square = torch.ones(64, 64)
-found = []
-for _ in range(2):
-    work = lambda: found.append(cost.peak_bytes(lambda: torch.mm(square, square)))
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-work()
-print(found)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=Path(__file__).resolve().parents[1],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=True,
-    )
-    assert json.loads(done.stdout) == [64 * 64 * 4] * 3
-    assert done.stderr == ""
-
-
-def test_the_profiler_is_quiet_and_others_are_heard(capfd) -> None:
-    def call() -> None:
-        os.write(2, b"something else\n")
-
-    cost.peak_bytes(call)
-    assert capfd.readouterr().err == "something else\n"
-
-
-def test_timings_are_taken_in_turn_and_the_best_counts(monkeypatch) -> None:
-    order: list[str] = []
-    clock = {"a": iter([9.0, 4.0, 2.0, 3.0]), "b": iter([9.0, 7.0, 7.0, 7.0])}
-
-    def seconds(call: Any, calls: int, device: str) -> float:
-        order.append(name := call())
-        return next(clock[name])
-
-    monkeypatch.setattr(cost, "_seconds", seconds)
-    found = cost.timed({"a": lambda: "a", "b": lambda: "b"}, repeats=3)  # type: ignore[dict-item]
-    assert order == ["a", "b"] * 4  # the first of each warms up
-    assert found == {"a": {"seconds": 2.0, "spread": 1.5}, "b": {"seconds": 7.0, "spread": 1.0}}
-
-
-def test_a_round_lasts_and_gives_the_seconds_of_one_call(monkeypatch) -> None:
-    clock = [0.0]
-
-    def call() -> None:
-        clock[0] += 0.25
-
-    monkeypatch.setattr(cost.time, "perf_counter", lambda: clock[0])
-    found = cost.timed({"a": call}, repeats=2, round_seconds=0.7)
-    assert found["a"] == {"seconds": 0.25, "spread": 1.0}
-    assert clock[0] / 0.25 == 2 + 2 * 3  # two warm up; three take 0.7 s
-
-
 def test_a_backward_pass_starts_from_no_gradients() -> None:
-    layer = cost.make_layer("lstm", SMALL, 8)
-    call = cost.step_call(layer, cost._inputs(SMALL, 2, 5, 8), "forward_backward")
+    layer = layers.make_layer("lstm", SMALL, 8)
+    call = layers.step_call(layer, layers.inputs_of(SMALL, 2, 5, 8), "forward_backward")
     call()
     first = layer.weight_hh_l0.grad.clone()
     call()
@@ -289,7 +186,7 @@ def test_shares_ratios_and_crossings_by_hand(monkeypatch) -> None:
             if isinstance(name, str):
                 seconds = 1.0 if name == "lstm" else length[0] / 16
             else:
-                seconds = length[0] / 16 if name[0] in cost.ATTENTION_LAYERS else 1.0
+                seconds = length[0] / 16 if name[0] in layers.ATTENTION_LAYERS else 1.0
                 seconds /= 1 if name[1] == "forward_backward" else 2
             found[name] = {"seconds": seconds, "spread": 1.0}
         return found
@@ -308,7 +205,7 @@ def test_shares_ratios_and_crossings_by_hand(monkeypatch) -> None:
     monkeypatch.setattr(cost, "_measure_layers", at(measure))
     monkeypatch.setattr(cost, "_measure_decoding", at(step))
     monkeypatch.setattr(cost, "matmul_rate", lambda *_: 1e6)
-    found = cost.cost(SMALL)
+    found = cost.EXPERIMENT.measure(SMALL)
     lstm = found["layers"]["8"]["lstm"]
     # 64 tokens · 16 · 8² operations, three times with the backward pass, in 1 s.
     assert lstm["forward_backward"]["flops_per_second"] == [196_608.0] * 3
@@ -334,18 +231,18 @@ def test_shares_ratios_and_crossings_by_hand(monkeypatch) -> None:
 
 
 def test_the_report_has_its_keys_and_what_is_no_time_comes_again(results) -> None:
-    again = cost.cost(SMALL)
+    again = cost.EXPERIMENT.measure(SMALL)
     assert results["complete"] and set(results["layers"]) == {"8", "16"}
     assert results["num_threads"] == torch.get_num_threads()
     assert set(results["load_average"]) == {"before", "after"}
     assert results["data"] == {"inputs": "random numbers", "seed": 1}
-    for width, layers in results["layers"].items():
-        assert list(layers) == list(cost.LAYERS)
-        for layer, found in layers.items():
+    for width, measured in results["layers"].items():
+        assert list(measured) == list(layers.LAYERS)
+        for layer, found in measured.items():
             assert found["path_length"] == (
-                [7, 15, 63] if layer in cost.RECURRENT_LAYERS else [1] * 3
+                [7, 15, 63] if layer in layers.RECURRENT_LAYERS else [1] * 3
             )
-            for mode in cost.MODES:
+            for mode in layers.MODES:
                 assert all(value > 0 for value in found[mode]["seconds"])
                 assert all(value >= 1 for value in found[mode]["spread"])
                 assert (
@@ -357,15 +254,6 @@ def test_the_report_has_its_keys_and_what_is_no_time_comes_again(results) -> Non
             )
     # The largest width whose crossing lies inside the lengths: 2 · 16 < 64.
     assert results["width_shown"] == 16
-
-
-def test_number_of_threads_is_put_back() -> None:
-    before = torch.get_num_threads()
-    with cost.threads(before + 1):
-        assert torch.get_num_threads() == before + 1
-    with pytest.raises(RuntimeError), cost.threads(before + 1):
-        raise RuntimeError
-    assert torch.get_num_threads() == before
 
 
 def test_live_gives_the_same_keys_and_stops_in_time(results) -> None:
@@ -385,7 +273,7 @@ def test_live_gives_the_same_keys_and_stops_in_time(results) -> None:
         cost.live(0)
 
 
-def test_live_measures_one_at_a_time(monkeypatch) -> None:
+def test_live_measures_one_at_a_time(monkeypatch, results) -> None:
     running, most = [0], [0]
 
     def slow(*_: Any) -> dict[str, Any]:
@@ -393,7 +281,7 @@ def test_live_measures_one_at_a_time(monkeypatch) -> None:
         most[0] = max(most[0], running[0])
         time.sleep(0.02)
         running[0] -= 1
-        return {}
+        return results
 
     monkeypatch.setattr(cost, "cost", slow)
     started = [threading.Thread(target=cost.live) for _ in range(4)]
@@ -404,34 +292,15 @@ def test_live_measures_one_at_a_time(monkeypatch) -> None:
     assert most[0] == 1
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"widths": ()}, "widths to be rising whole numbers from 2 to 4096, got ()"),
-        ({"lengths": (64, 32)}, "lengths to be rising whole numbers from 2 to 65536, got (64, 32)"),
-        ({"positions": (0, 3)}, "positions to be rising whole numbers from 1"),
-        ({"widths": (6,)}, "widths divisible by num_heads, got 6 and 4; try 4"),
-        ({"lengths": (32, 48), "tokens": 64}, "got 48 and 64; try tokens 96 or a multiple"),
-        ({"repeats": True}, "repeats to be a whole number from 1 to 1000, got True"),
-        ({"round_seconds": 0.0}, "round_seconds above 0 and at most 10, got 0.0; try 0.02"),
-        ({"device": "tpu"}, "device to be one of cpu, cuda, got 'tpu'"),
-    ],
-)
-def test_bad_settings_say_what_to_do(changed: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError) as caught:
-        cost.Settings(**changed)
-    assert message in str(caught.value)
-
-
 def test_other_wrong_use_says_what_to_do() -> None:
     with pytest.raises(ValueError, match="layer to be one of rnn, lstm, .*, got 'gru'"):
-        cost.operations("gru", 8, 8)
+        layers.operations("gru", 8, 8)
     with pytest.raises(ValueError, match="layer to be one of"):
-        cost.make_layer("gru", SMALL, 8)
+        layers.make_layer("gru", SMALL, 8)
     with pytest.raises(ValueError, match="a distance of 0 or more, got -1"):
-        cost.path_length("lstm", -1)
+        layers.path_length("lstm", -1)
     with pytest.raises(ValueError, match="mode to be one of forward, forward_backward, got 'back'"):
-        cost.step_call(torch.nn.Identity(), torch.ones(1, 1, 1), "back")
+        layers.step_call(torch.nn.Identity(), torch.ones(1, 1, 1), "back")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -473,15 +342,6 @@ def test_the_sentence_is_made_of_the_numbers(results) -> None:
     ):
         crossed["attention_faster_at"] = faster
         assert part in cost.sentence(found, "en")
-    with pytest.raises(ValueError, match="language to be one of en, zh, got 'fr'"):
-        cost.sentence(found, "fr")
-
-
-@pytest.mark.parametrize(
-    ("number", "said"), [(0.123, "0.12"), (1.0, "1"), (1.96, "2"), (12.6, "13"), (1234.0, "1234")]
-)
-def test_digits(number: float, said: str) -> None:
-    assert two_digits(number) == said
 
 
 @pytest.mark.parametrize(
@@ -491,29 +351,22 @@ def test_sizes(number: float, said: str) -> None:
     assert cost._size(number) == said
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_the_figure_labels_every_curve(results, tmp_path: Path, language: str) -> None:
-    plotting.save(plotting.lab.cost(results, language=language), tmp_path / "cost.svg")
-    drawn = (tmp_path / "cost.svg").read_text(encoding="utf-8")
-    expected = {
-        "en": ["tanh RNN", "LSTM", "attention, fused", "attention, scores in memory", "16 wide"],
-        "zh": ["tanh RNN", "LSTM", "融合注意力", "注意力，分数写入内存", "宽度 16"],
-    }[language]
-    for text in [*expected, "N = 2 D", "64"]:
-        assert text in drawn
+def test_a_width_is_drawn_that_the_report_has(results) -> None:
+    with pytest.raises(ValueError, match="width to be one of 8, 16, got 9"):
+        plotting.lab.cost(results, width=9)
 
 
 def test_the_figure_draws_what_the_report_has(results) -> None:
     figure = plotting.lab.cost(results, width=8)
     time_axes, memory, share, step, state = figure.axes
-    layers, decoding = results["layers"]["8"], results["decoding"]["layers"]["8"]
+    measured, decoding = results["layers"]["8"], results["decoding"]["layers"]["8"]
     for axes, key, scale in (
         (time_axes, "seconds", 1e6 / 64),
         (memory, "peak_bytes", 1 / 2**20),
         (share, "share_of_matmul_rate", 100),
     ):
-        for line, layer in zip(axes.lines, cost.LAYERS):
-            expected = [scale * value for value in layers[layer]["forward_backward"][key]]
+        for line, layer in zip(axes.lines, layers.LAYERS):
+            expected = [scale * value for value in measured[layer]["forward_backward"][key]]
             assert list(line.get_xdata()) == [8, 16, 64]
             assert line.get_ydata() == pytest.approx(expected)
     for line, layer in zip(step.lines, ("lstm", "attention")):
@@ -523,55 +376,21 @@ def test_the_figure_draws_what_the_report_has(results) -> None:
     assert [line.get_xdata()[0] for line in crossing] == [16]
 
 
-def test_the_figure_refuses_what_is_no_report(results) -> None:
-    with pytest.raises(ValueError, match="content of a cost report"):
-        plotting.lab.cost({"layers": {}})
-    with pytest.raises(ValueError, match="width to be one of 8, 16, got 9"):
-        plotting.lab.cost(results, width=9)
-
-
-def run(monkeypatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["seqviz", "lab", "cost", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    return ended.value.code if isinstance(ended.value.code, int) else 0
-
-
-def test_the_command_writes_report_and_figures(monkeypatch, tmp_path, capsys) -> None:
-    out = tmp_path / "new" / "cost.json"
-    options = (
-        "--width 8 --length 4 --length 8 --position 3 --tokens 16 --repeats 1 --threads 1".split()
-    )
-    assert run(monkeypatch, *options, "--out", str(out)) == 0
-    said = capsys.readouterr()
-    found = json.loads(out.read_text(encoding="utf-8"))
-    assert said.out.strip() == found["says"]["en"] == cost.sentence(found)
-    assert "8 tokens a sentence, 2 at once" in said.err
-    assert found["command"] == f"seqviz lab cost {' '.join(options)}"
-    for key in ("schema", "data", "versions", "hardware", "created", "settings"):
-        assert found[key]
-    assert found["hardware"].endswith("1 threads") and found["num_threads"] == 1
-    assert sorted(p.name for p in out.parent.iterdir()) == ["cost.json", "cost.svg", "cost.zh.svg"]
-    assert run(monkeypatch, "--width", "7", "--out", str(out)) == 1
-    assert "widths divisible by num_heads, got 7 and 4" in capsys.readouterr().err
-    assert run(monkeypatch, "--out", str(tmp_path)) == 2
-
-
 # ---------------------------------------------------------------------------------------------
 # The committed report
 
 
 @pytest.fixture(scope="module")
 def committed(models_folder: Path) -> dict[str, Any]:
-    found = reports.read_report(models_folder, "cost")
+    found = Report.read(models_folder / "report" / "cost.json")
     assert found is not None
-    return found
+    return found.content()
 
 
 def test_the_report_has_the_operations_and_memory_of_today(committed: dict[str, Any]) -> None:
     assert committed["complete"]
-    for width, layers in committed["layers"].items():
-        for layer, found in layers.items():
+    for width, measured in committed["layers"].items():
+        for layer, found in measured.items():
             assert found["operations_per_token"] == [
-                cost.operations(layer, int(width), length) for length in committed["lengths"]
+                layers.operations(layer, int(width), length) for length in committed["lengths"]
             ]

@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
+import tiny_lab
 import torch
 
-from seqviz import cli, plotting
-from seqviz.lab import extrapolation, learning
+from seqviz.lab import extrapolation, readers
 
-SMALL = extrapolation.Settings(
-    trained_length=3,
-    lengths=(1, 3, 6),
-    num_seeds=2,
-    steps=10,
-    batch_size=4,
-    width=8,
-    num_heads=2,
-    rates=(0.003, 0.01),
-    num_validation=8,
-    num_test=32,
-)
+SMALL = tiny_lab.EXTRAPOLATION
 
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, Any]:
-    return extrapolation.extrapolation(SMALL)
+    return extrapolation.EXPERIMENT.measure(SMALL)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -38,14 +25,14 @@ def results() -> dict[str, Any]:
 
 
 def test_parity_is_that_of_the_ones_read() -> None:
-    batch = extrapolation.draw("parity", 100, 9, learning.generator(1))
+    batch = extrapolation.draw("parity", 100, 9, readers.generator(1))
     for bits, answers in zip(batch.inputs[0].tolist(), batch.targets.tolist()):
         assert answers == [sum(bits[: n + 1]) % 2 for n in range(9)]
     assert 0.4 < batch.targets[:, -1].double().mean() < 0.6
 
 
 def test_the_last_write_counts_and_noise_does_not() -> None:
-    batch = extrapolation.draw("last-write", 400, 12, learning.generator(1))
+    batch = extrapolation.draw("last-write", 400, 12, readers.generator(1))
     (symbols,) = batch.inputs
     for row, answers in zip(symbols.tolist(), batch.targets.tolist()):
         state = None
@@ -61,7 +48,7 @@ def test_the_last_write_counts_and_noise_does_not() -> None:
 
 @pytest.mark.parametrize("length", [1, 4, 128])
 def test_lookup_asks_for_one_of_the_pairs(length: int) -> None:
-    batch = extrapolation.draw("lookup", 60, length, learning.generator(1))
+    batch = extrapolation.draw("lookup", 60, length, readers.generator(1))
     (pairs,) = batch.inputs
     assert pairs.shape == (60, length + 1, 2) and batch.targets.shape == (60, 1)
     for row, (answer,) in zip(pairs.tolist(), batch.targets.tolist()):
@@ -73,7 +60,7 @@ def test_lookup_asks_for_one_of_the_pairs(length: int) -> None:
 
 
 def test_any_pair_may_be_asked_for() -> None:
-    (pairs,) = extrapolation.draw("lookup", 300, 5, learning.generator(2)).inputs
+    (pairs,) = extrapolation.draw("lookup", 300, 5, readers.generator(2)).inputs
     asked = (pairs[:, :5, 0] == pairs[:, 5:, 0]).double().argmax(dim=1)
     assert asked.bincount(minlength=5).min() > 30
 
@@ -81,15 +68,15 @@ def test_any_pair_may_be_asked_for() -> None:
 def test_chance_is_what_a_blind_answer_gets() -> None:
     for task, expected in (("parity", 1 / 2), ("last-write", 1 / 8), ("lookup", 1 / 8)):
         assert extrapolation.chance(task) == expected
-        answers = extrapolation.draw(task, 4000, 10, learning.generator(4)).targets[:, -1]
+        answers = extrapolation.draw(task, 4000, 10, readers.generator(4)).targets[:, -1]
         assert (answers == 0).double().mean() == pytest.approx(expected, abs=0.03)
 
 
 def test_unknown_tasks_and_too_many_pairs_are_refused() -> None:
     with pytest.raises(ValueError, match="one of parity, last-write, lookup, got 'sort'"):
-        extrapolation.draw("sort", 1, 1, learning.generator(1))
+        extrapolation.draw("sort", 1, 1, readers.generator(1))
     with pytest.raises(ValueError, match="at most 128 pairs, one a key, got 129"):
-        extrapolation.draw("lookup", 1, 129, learning.generator(1))
+        extrapolation.draw("lookup", 1, 129, readers.generator(1))
 
 
 def test_training_stays_within_its_lengths(monkeypatch) -> None:
@@ -120,14 +107,14 @@ def test_the_answer_behind_the_last_symbol_is_scored() -> None:
 
 def test_a_recurrent_model_carries_parity_beyond_the_trained_lengths() -> None:
     settings = extrapolation.Settings(steps=400, width=32, trained_length=10, lengths=(10, 40))
-    with learning.one_thread():
+    with readers.one_thread():
         model = extrapolation.run(settings, "parity", "lstm", 0.005, 1)
         assert extrapolation.held_out(settings, "parity", model, 40, 1) > 0.95
 
 
 def test_attention_looks_up_what_it_was_trained_on() -> None:
     settings = extrapolation.Settings(steps=450, width=32, trained_length=5, lengths=(5,))
-    with learning.one_thread():
+    with readers.one_thread():
         model = extrapolation.run(settings, "lookup", "attention", 0.005, 1)
         assert extrapolation.held_out(settings, "lookup", model, 5, 1) > 0.95
 
@@ -151,35 +138,13 @@ def test_the_learning_rate_is_chosen_on_trained_lengths_alone(monkeypatch) -> No
     monkeypatch.setattr(extrapolation, "run", lambda *given: None)
     monkeypatch.setattr(
         extrapolation, "held_out",
-        lambda s, t, m, n, seed, stream=learning.TEST: seen.append((stream, seed, n)) or 0.5,
+        lambda s, t, m, n, seed, stream=readers.TEST: seen.append((stream, seed, n)) or 0.5,
     )  # fmt: skip
     extrapolation._measure(SMALL, "parity", "lstm", lambda line: None)
-    searched = {n for stream, seed, n in seen if stream == learning.VALIDATION}
-    tested = {(seed, n) for stream, seed, n in seen if stream == learning.TEST}
+    searched = {n for stream, seed, n in seen if stream == readers.VALIDATION}
+    tested = {(seed, n) for stream, seed, n in seen if stream == readers.TEST}
     assert searched == {1, 3}
     assert tested == {(seed, n) for seed in (1, 2) for n in (1, 3, 6)}
-
-
-def test_the_same_settings_give_the_same_numbers(results: dict[str, Any]) -> None:
-    said: list[str] = []
-    assert json.dumps(extrapolation.extrapolation(SMALL, said.append)) == json.dumps(results)
-    assert any(line.startswith("lookup, attention, seed 2: ") for line in said)
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"trained_length": 7}, "trained_length to be one of the tested lengths, got 7"),
-        ({"lengths": (20, 200)}, "lengths to be rising whole numbers from 1 to 128, got (20, 200)"),
-        ({"width": 10, "num_heads": 4}, "divisible by num_heads, got 10 and 4; try 8"),
-        ({"num_seeds": 0}, "num_seeds to be a whole number from 1"),
-        ({"rates": (0.1, 0.1)}, "every learning rate once, got (0.1, 0.1)"),
-    ],
-)
-def test_bad_settings_say_what_to_do(changed: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError) as caught:
-        extrapolation.Settings(**changed)
-    assert message in str(caught.value)
 
 
 def test_the_sentence_is_made_of_the_numbers(results: dict[str, Any]) -> None:
@@ -191,49 +156,3 @@ def test_the_sentence_is_made_of_the_numbers(results: dict[str, Any]) -> None:
     assert "Mean of 2 seeds, 10 batches of 4 sequences each" in said
     chinese = extrapolation.sentence(changed, "zh")
     assert "奇偶（随机猜测 50%）" in chinese and "注意力 97% / 51%。" in chinese
-    with pytest.raises(ValueError, match="language to be one of en, zh, got 'fr'"):
-        extrapolation.sentence(changed, "fr")
-
-
-# ---------------------------------------------------------------------------------------------
-# Command and figure
-
-
-def test_the_command_writes_report_and_figures(monkeypatch, tmp_path, capsys) -> None:
-    out = tmp_path / "extrapolation.json"
-    options = "--length 2 --length 4 --trained-length 2 --seeds 1 --steps 3 --width 8 --rate 0.01"
-    monkeypatch.setattr(
-        sys, "argv", ["seqviz", "lab", "extrapolation", *options.split(), "--out", str(out)]
-    )
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert ended.value.code in (0, None)
-    said = capsys.readouterr()
-    found = json.loads(out.read_text(encoding="utf-8"))
-    assert said.out.strip() == found["says"]["en"]
-    assert found["command"] == f"seqviz lab extrapolation {options}"
-    assert found["settings"]["lengths"] == [2, 4] and found["settings"]["trained_length"] == 2
-    assert sorted(p.name for p in tmp_path.iterdir()) == [
-        "extrapolation.json", "extrapolation.svg", "extrapolation.zh.svg",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_the_figure_labels_every_curve(
-    results: dict[str, Any], tmp_path: Path, language: str
-) -> None:
-    figure = plotting.lab.extrapolation(results, language=language)
-    plotting.save(figure, tmp_path / "extrapolation.svg")
-    drawn = (tmp_path / "extrapolation.svg").read_text(encoding="utf-8")
-    expected = {
-        "en": ["Parity", "Last write", "Lookup", "tanh RNN", "attention", "chance", "trained"],
-        "zh": ["奇偶", "最后写入", "按键取值", "tanh RNN", "注意力", "随机猜测", "训练过"],
-    }[language]
-    for text in expected:
-        assert text in drawn
-    assert len(figure.axes) == 3
-
-
-def test_the_figure_refuses_what_is_no_report() -> None:
-    with pytest.raises(ValueError, match="content of an extrapolation report"):
-        plotting.lab.extrapolation({"tasks": {}})

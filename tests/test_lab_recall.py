@@ -4,35 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
+import tiny_lab
 import torch
 
-from seqviz import cli, plotting
-from seqviz.lab import learning, recall
+from seqviz import plotting
+from seqviz.lab import readers, recall, settings
 
-SMALL = recall.Settings(
-    distances=(1, 3),
-    search_distances=(2,),
-    num_seeds=2,
-    steps=16,
-    batch_size=8,
-    width=8,
-    num_heads=2,
-    num_symbols=4,
-    rates=(0.003, 0.01),
-    num_validation=16,
-    num_test=32,
-)
+SMALL = tiny_lab.RECALL
 
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, Any]:
-    return recall.recall(SMALL)
+    return recall.EXPERIMENT.measure(SMALL)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -42,7 +29,7 @@ def results() -> dict[str, Any]:
 @pytest.mark.parametrize("distance", [1, 5, 40])
 def test_nothing_but_the_first_symbol_tells_the_answer(distance: int) -> None:
     settings = recall.Settings()
-    batch = recall.draw(settings, 500, distance, learning.generator(3))
+    batch = recall.draw(settings, 500, distance, readers.generator(3))
     (symbols,) = batch.inputs
     assert symbols.shape == (500, distance + 2) and batch.targets.shape == (500, 1)
     for row, answer in zip(symbols.tolist(), batch.targets[:, 0].tolist()):
@@ -88,7 +75,7 @@ def test_test_sequences_are_not_those_of_training_or_validation(monkeypatch) -> 
     monkeypatch.setattr(recall, "train", lambda model, draw, *rest: seen.append(draw().inputs[0]))
     settings = replace(SMALL, batch_size=32, num_validation=32)
     model, _ = recall.run(settings, "rnn", (9,), 0.01, 1)
-    for stream in (learning.TEST, learning.VALIDATION):
+    for stream in (readers.TEST, readers.VALIDATION):
         recall.held_out(settings, model, 9, 1, stream)
     recall.held_out(settings, model, 9, 1)
     train, test, validation, again = (rows.tolist() for rows in seen)
@@ -125,7 +112,7 @@ def test_half_way_is_none_within_or_never(accuracies: tuple[float, float]) -> No
 
 def test_attention_solves_recall() -> None:
     settings = recall.Settings(steps=200, width=32, num_symbols=8, num_test=256)
-    with learning.one_thread():
+    with readers.one_thread():
         model, _ = recall.run(settings, "attention", (5, 20, 80), 0.01, 1)
         for distance in (5, 20, 80):
             assert recall.held_out(settings, model, distance, 1) >= 0.99, distance
@@ -133,7 +120,7 @@ def test_attention_solves_recall() -> None:
 
 def test_a_tanh_rnn_learns_a_short_distance() -> None:
     settings = recall.Settings(steps=240, width=32, num_symbols=8, num_test=256)
-    with learning.one_thread():
+    with readers.one_thread():
         model, way = recall.run(settings, "rnn", (3,), 0.001, 1)
         assert recall.held_out(settings, model, 3, 1) >= 0.99
     assert way["steps"] == [30 * n for n in range(1, 9)]
@@ -143,7 +130,7 @@ def test_a_tanh_rnn_learns_a_short_distance() -> None:
 def test_the_results_have_every_number(results: dict[str, Any]) -> None:
     assert results["chance"] == 0.25 and results["distances"] == [1, 3]
     for training in recall.TRAININGS:
-        assert list(results[training]) == list(learning.KINDS)
+        assert list(results[training]) == list(settings.KINDS)
         for kind, found in results[training].items():
             rows = found["accuracy"]["seeds"]
             assert len(rows) == 2 and all(len(row) == 2 for row in rows)
@@ -157,35 +144,10 @@ def test_the_results_have_every_number(results: dict[str, Any]) -> None:
             assert found["rate"] == tried["chosen"]
 
 
-def test_the_same_settings_give_the_same_numbers(results: dict[str, Any]) -> None:
-    state = torch.random.get_rng_state()
-    said: list[str] = []
-    again = recall.recall(SMALL, said.append)
-    assert json.dumps(again) == json.dumps(results)
-    assert torch.equal(torch.random.get_rng_state(), state)
-    assert any(line.startswith("alone, attention, seed 2: ") for line in said)
+def test_seeds_differ() -> None:
     other, _ = recall.run(SMALL, "lstm", (1, 3), 0.01, 3)
     same, _ = recall.run(SMALL, "lstm", (1, 3), 0.01, 1)
     assert not torch.equal(other.answer.weight, same.answer.weight)
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"width": 6, "num_heads": 4}, "got 6 and 4; try 4"),
-        ({"distances": (5, 5)}, "distances to be rising whole numbers from 1 to 2000, got (5, 5)"),
-        ({"distances": (0, 5)}, "distances to be rising whole numbers from 1 to 2000, got (0, 5)"),
-        ({"num_seeds": 99}, "num_seeds to be a whole number from 1 to 20, got 99"),
-        ({"steps": 0}, "steps to be a whole number from 1 to"),
-        ({"rates": (2.0,)}, "learning rates above 0 and below 1, got (2.0,)"),
-        ({"kinds": ("rnn", "gru")}, "kinds to be some of rnn, lstm, lstm-forget-3, attention"),
-        ({"kinds": ()}, "each once, got ()"),
-    ],
-)
-def test_bad_settings_say_what_to_do(changed: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError) as caught:
-        recall.Settings(**changed)
-    assert message in str(caught.value)
 
 
 def test_the_sentence_is_made_of_the_numbers(results: dict[str, Any]) -> None:
@@ -211,60 +173,16 @@ def test_the_sentence_is_made_of_the_numbers(results: dict[str, Any]) -> None:
     assert "it does so nowhere up to 1000 in any model." in recall.sentence(changed, "en")
     assert "所有模型到 1000 个都没有。" in recall.sentence(changed, "zh")
     assert "注意力模型到 1000 个都没有。" in recall.sentence(changed, "zh")
-    with pytest.raises(ValueError, match="language to be one of en, zh, got 'fr'"):
-        recall.sentence(changed, "fr")
 
 
 # ---------------------------------------------------------------------------------------------
-# Command and figure
+# Figure
 
 
-def test_the_command_writes_report_and_figures(monkeypatch, tmp_path, capsys) -> None:
-    out = tmp_path / "recall.json"
-    options = (
-        "--distance 1 --distance 2 --search-distance 1 --seeds 1 --steps 3 --width 8 --rate 0.01"
-    )
-    monkeypatch.setattr(
-        sys, "argv", ["seqviz", "lab", "recall", *options.split(), "--out", str(out)]
-    )
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert ended.value.code in (0, None)
-    said = capsys.readouterr()
-    found = json.loads(out.read_text(encoding="utf-8"))
-    assert said.out.strip() == found["says"]["en"]
-    assert "mixed, rnn: learning rate 0.01" in said.err
-    assert found["command"] == f"seqviz lab recall {options}"
-    assert found["settings"]["distances"] == [1, 2] and found["settings"]["steps"] == 3
-    for key in ("schema", "data", "versions", "hardware", "created", "legend"):
-        assert found[key]
-    assert sorted(p.name for p in tmp_path.iterdir()) == [
-        "recall.json",
-        "recall.svg",
-        "recall.zh.svg",
-    ]
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_the_figure_labels_every_curve(
-    results: dict[str, Any], tmp_path: Path, language: str
-) -> None:
-    figure = plotting.lab.recall(results, language=language)
-    plotting.save(figure, tmp_path / "recall.svg")
-    drawn = (tmp_path / "recall.svg").read_text(encoding="utf-8")
-    expected = {
-        "en": ["tanh RNN", "LSTM, forget bias 3", "attention", "chance", "Trained at one distance"],
-        "zh": ["tanh RNN", "LSTM，遗忘偏置 3", "注意力", "随机猜测", "只在一种距离上训练"],
-    }[language]
-    for text in expected:
-        assert text in drawn
+def test_the_figure_draws_what_the_report_has(results: dict[str, Any]) -> None:
+    figure = plotting.lab.recall(results)
     alone = figure.axes[0]
     drawn_lines = {line.get_label(): line.get_ydata() for line in alone.get_lines()}
     assert list(drawn_lines["rnn"]) == pytest.approx(
         [100 * value for value in results["alone"]["rnn"]["accuracy"]["mean"]]
     )
-
-
-def test_the_figure_refuses_what_is_no_report() -> None:
-    with pytest.raises(ValueError, match="content of a recall report"):
-        plotting.lab.recall({"mixed": {}})

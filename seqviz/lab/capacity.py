@@ -1,6 +1,6 @@
 """Copy a random sequence through a state of h numbers: how long may it be, and how much does attention help?
 
-    results = capacity(Settings())    # numbers of the report
+    results = EXPERIMENT.measure(Settings())    # numbers of the report
 
     "lstm":           m, s = encode(x)                  m encoder states, s the end state, all that is handed on
                       y_i  = W tanh(W_o [s_i; m_S])     the same vector at every step
@@ -17,8 +17,7 @@ embeddings, `V` symbols.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -28,79 +27,33 @@ from torch import Tensor, nn
 
 from seqviz.architectures.attention import AdditiveAttention
 from seqviz.architectures.recurrent import initialize_recurrence, recurrence
-from seqviz.lab.checks import check_language, check_rates, check_rising, check_whole
-from seqviz.lab.learning import (
-    MAX_SEEDS,
+from seqviz.lab.experiment import (
+    Experiment,
+    Say,
+    budget,
+    check_language,
+    learned,
+    percent,
+    plain,
+)
+from seqviz.lab.readers import (
     TEST,
     TRAIN,
-    VALIDATION,
     Batch,
     Embedding,
     generator,
     num_parameters,
     one_thread,
-    over_seeds,
-    percent,
-    plain,
-    search,
     train,
 )
+from seqviz.lab.settings import Capacity as Settings
 
 CONTEXTS = ("lstm", "lstm-attention")
 GOOD = 0.9
 """A length counts as copied if so large a share of its symbols is right."""
 
-SEARCH_SEED = 0
-"""Of the search for a learning rate; the measured seeds are 1, 2, …"""
-
 EMBEDDING_WIDTH = 32
 """Of embeddings, output layer and attention, whatever the state's width, so that only the state varies."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Of the experiment; the defaults are those of the committed report.
-
-    Args:
-        widths: h, of the states of encoder and decoder. An LSTM hands on 2h numbers: state and cell.
-        max_length: trained and tested are all lengths from 1 to this one.
-        num_seeds: seeds 1, 2, …; each draws weights and training batches.
-        steps: batches a run.
-        batch_size: sequences a batch.
-        num_symbols: of the alphabet.
-        rates: learning rates to choose from, for each width and context.
-        num_validation, num_test: sequences a length.
-    Raises:
-        ValueError: a number out of its range.
-    """
-
-    widths: tuple[int, ...] = (16, 32, 64, 128)
-    max_length: int = 32
-    num_seeds: int = 3
-    steps: int = 4000
-    batch_size: int = 32
-    num_symbols: int = 16
-    rates: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1)
-    num_validation: int = 64
-    num_test: int = 256
-
-    def __post_init__(self) -> None:
-        check_rising(self, "widths", 1, 1024)
-        check_whole(
-            self,
-            max_length=(2, 200),
-            num_seeds=(1, MAX_SEEDS),
-            steps=(1, 1_000_000),
-            batch_size=(1, 4096),
-            num_symbols=(2, 1000),
-            num_validation=(1, 100_000),
-            num_test=(1, 100_000),
-        )
-        check_rates(self.rates)
-
-    @property
-    def lengths(self) -> range:
-        return range(1, self.max_length + 1)
 
 
 class Copier(nn.Module):
@@ -248,81 +201,49 @@ LEGEND = {
 }
 
 
-def capacity(
-    settings: Settings | None = None, say: Callable[[str], None] = lambda line: None
-) -> dict[str, Any]:
+def capacity(settings: Settings, say: Say) -> dict[str, Any]:
     """Run the experiment.
 
     Same settings, versions and kind of processor give the same numbers: all is drawn from seeds, on one thread.
 
-    Args:
-        settings: None for those of the committed report.
-        say: takes a line whenever a part is done.
     Returns:
-        ``legend``, ``good``, ``chance``, ``max_length``, ``budget``, ``lstm`` and ``lstm-attention`` by width,
-        ``says`` (the sentence, by language).
+        ``legend``, ``good``, ``chance``, ``max_length``, ``budget``, ``lstm`` and ``lstm-attention`` by width.
     """
-    settings = settings or Settings()
     results: dict[str, Any] = {
         "legend": LEGEND,
         "good": GOOD,
         "chance": 1 / settings.num_symbols,
         "max_length": settings.max_length,
-        "budget": {n: getattr(settings, n) for n in ("steps", "batch_size", "num_seeds")},
+        "budget": budget(settings),
     }
     with one_thread():
         for context in CONTEXTS:
             results[context] = {
                 str(width): _measure(settings, context, width, say) for width in settings.widths
             }
-    results["says"] = {language: sentence(results, language) for language in _SENTENCES}
     return results
 
 
-def _measure(
-    settings: Settings, context: str, width: int, say: Callable[[str], None]
-) -> dict[str, Any]:
-    def score(rate: float) -> float:
-        model = run(settings, context, width, rate, SEARCH_SEED)
-        found = [
-            copied(settings, model, length, SEARCH_SEED, VALIDATION).mean()
-            for length in settings.lengths
-        ]
-        return float(f"{np.mean(found):.9g}")
+def _measure(settings: Settings, context: str, width: int, say: Say) -> dict[str, Any]:
+    def answers(rate: float, seed: int, stream: int) -> list[np.ndarray]:
+        model = run(settings, context, width, rate, seed)
+        return [copied(settings, model, length, seed, stream) for length in settings.lengths]
 
     here = f"{context}, width {width}"
-    chosen = search(settings.rates, score, lambda line: say(f"{here}: {line}"))
-    by_seed = []
-    for seed in range(1, settings.num_seeds + 1):
-        model = run(settings, context, width, chosen["chosen"], seed)
-        by_seed.append([copied(settings, model, length, seed) for length in settings.lengths])
-        reached = longest([positions.mean() for positions in by_seed[-1]])
-        say(f"{here}, seed {seed}: copies up to {reached}")
-    accuracy = over_seeds([[positions.mean() for positions in rows] for rows in by_seed])
+    found, by_seed = learned(
+        settings, here, answers, say, tell=lambda row: f"copies up to {longest(row)}"
+    )
     positions = [np.mean(rows, axis=0) for rows in zip(*by_seed, strict=True)]
-    reached = [longest(row) for row in accuracy["seeds"]]
-    fails = first_below(accuracy["mean"])
+    reached = [longest(row) for row in found["accuracy"]["seeds"]]
+    fails = first_below(found["accuracy"]["mean"])
     return {
         "parameters": num_parameters(build(settings, context, width, 1)),
-        "search": chosen,
-        "rate": chosen["chosen"],
-        "accuracy": accuracy,
+        **found,
         "longest": {"seeds": reached, "median": median(reached)},
         "bits": float(f"{median(reached) * math.log2(settings.num_symbols):.6g}"),
         "fails": fails and {"length": fails, "by_position": plain(positions[fails - 1])},
         "by_position": [plain(one) for one in positions],
     }
-
-
-def report(
-    settings: Settings, say: Callable[[str], None], command: str = "seqviz lab capacity"
-) -> dict[str, Any]:
-    """`capacity` as the content of a report file."""
-    from seqviz.lab import document
-
-    data = {"name": "drawn at random", "test_sequences_a_length": settings.num_test}
-    given = {**asdict(settings), "first_seed": 1, "search_seed": SEARCH_SEED}
-    return document(command, data, given, capacity(settings, say))
 
 
 _SENTENCES: dict[str, dict[str, str]] = {
@@ -402,3 +323,16 @@ def sentence(results: Mapping[str, Any], language: str = "en") -> str:
         )
     )
     return " ".join(said) if language == "en" else "".join(said)
+
+
+EXPERIMENT = Experiment(
+    "capacity",
+    Settings,
+    capacity,
+    sentence,
+    lambda settings, results: {
+        "name": "drawn at random",
+        "test_sequences_a_length": settings.num_test,
+    },
+    given={"first_seed": 1, "search_seed": 0},
+)

@@ -1,6 +1,6 @@
 """Trained on short sequences, tested on longer ones: recurrence against attention, on three tasks.
 
-    results = extrapolation(Settings())    # numbers of the report
+    results = EXPERIMENT.measure(Settings())    # numbers of the report
 
 Neither side picks the tasks:
 
@@ -19,16 +19,14 @@ Shapes: `B` batch, `S` sequence length, `N` pairs of a key and a value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 
-from seqviz.lab.checks import check_heads, check_language, check_rates, check_rising, check_whole
-from seqviz.lab.learning import (
+from seqviz.lab.experiment import Experiment, Say, budget, check_language, learned, percent
+from seqviz.lab.readers import (
     IGNORED,
-    MAX_SEEDS,
     TEST,
     TRAIN,
     VALIDATION,
@@ -40,79 +38,19 @@ from seqviz.lab.learning import (
     generator,
     num_parameters,
     one_thread,
-    over_seeds,
-    percent,
-    search,
     state_width,
     train,
 )
+from seqviz.lab.settings import NUM_KEYS
+from seqviz.lab.settings import Extrapolation as Settings
 
 TASKS = ("parity", "last-write", "lookup")
 MODELS = ("rnn", "lstm", "attention")
-SEARCH_SEED = 0
-"""Of the search for a learning rate; the measured seeds are 1, 2, …"""
-
 NUM_LAYERS = 2
 NUM_VALUES = 8
 """Symbols that can be written, or stand beside a key."""
 WRITES = 0.2
 """Share of positions at which "last-write" writes; at the first it always does."""
-NUM_KEYS = 128
-"""Of "lookup". No key comes twice in a sequence, so this is also its longest."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Of the experiment; the defaults are those of the committed report.
-
-    Args:
-        trained_length: each training batch is of one length from 1 to this one. Length counts what is read
-            before the answer: bits, symbols or pairs.
-        lengths: tested.
-        num_seeds: seeds 1, 2, …; each draws weights and training batches.
-        steps: batches a run.
-        batch_size: sequences a batch.
-        width: of embeddings, of the LSTM's states and of attention; the tanh RNN's states are as much wider
-            as makes it equally large.
-        num_heads: of self-attention.
-        rates: learning rates to choose from, for each task and model.
-        num_validation, num_test: sequences a length.
-    Raises:
-        ValueError: a number out of its range, or no tested length that was trained.
-    """
-
-    trained_length: int = 20
-    lengths: tuple[int, ...] = (1, 2, 5, 10, 15, 20, 25, 30, 40, 60, 80, 100)
-    num_seeds: int = 5
-    steps: int = 2000
-    batch_size: int = 32
-    width: int = 64
-    num_heads: int = 4
-    rates: tuple[float, ...] = (0.0005, 0.001, 0.003)
-    num_validation: int = 128
-    num_test: int = 512
-
-    def __post_init__(self) -> None:
-        check_rising(self, "lengths", 1, NUM_KEYS)
-        check_whole(
-            self,
-            trained_length=(1, NUM_KEYS),
-            num_seeds=(1, MAX_SEEDS),
-            steps=(1, 1_000_000),
-            batch_size=(1, 4096),
-            width=(2, 1024),
-            num_heads=(1, 64),
-            num_validation=(1, 100_000),
-            num_test=(1, 100_000),
-        )
-        if self.trained_length not in self.lengths:
-            raise ValueError(
-                f"expected trained_length to be one of the tested lengths, got {self.trained_length} "
-                f"and {self.lengths!r}; add it to lengths"
-            )
-        check_heads(self)
-        check_rates(self.rates)
-
 
 # ---------------------------------------------------------------------------------------------
 # Tasks
@@ -235,70 +173,43 @@ LEGEND = {
 }
 
 
-def extrapolation(
-    settings: Settings | None = None, say: Callable[[str], None] = lambda line: None
-) -> dict[str, Any]:
+def extrapolation(settings: Settings, say: Say) -> dict[str, Any]:
     """Run the experiment.
 
     Same settings, versions and kind of processor give the same numbers: all is drawn from seeds, on one thread.
 
-    Args:
-        settings: None for those of the committed report.
-        say: takes a line whenever a part is done.
     Returns:
         ``legend``, ``trained_length``, ``lengths``, ``budget``, ``tasks`` by task (``chance``, ``models`` by
-        kind), ``says`` (the sentence, by language).
+        kind).
     """
-    settings = settings or Settings()
     results: dict[str, Any] = {
         "legend": LEGEND,
         "trained_length": settings.trained_length,
         "lengths": list(settings.lengths),
-        "budget": {n: getattr(settings, n) for n in ("steps", "batch_size", "num_seeds")},
+        "budget": budget(settings),
         "tasks": {},
     }
     with one_thread():
         for task in TASKS:
             models = {kind: _measure(settings, task, kind, say) for kind in MODELS}
             results["tasks"][task] = {"chance": chance(task), "models": models}
-    results["says"] = {language: sentence(results, language) for language in _SENTENCES}
     return results
 
 
-def _measure(
-    settings: Settings, task: str, kind: str, say: Callable[[str], None]
-) -> dict[str, Any]:
+def _measure(settings: Settings, task: str, kind: str, say: Say) -> dict[str, Any]:
     known = [length for length in settings.lengths if length <= settings.trained_length]
 
-    def score(rate: float) -> float:
-        model = run(settings, task, kind, rate, SEARCH_SEED)
-        found = [held_out(settings, task, model, n, SEARCH_SEED, VALIDATION) for n in known]
-        return float(f"{sum(found) / len(found):.9g}")
+    def answers(rate: float, seed: int, stream: int) -> list[float]:
+        model = run(settings, task, kind, rate, seed)
+        lengths = known if stream == VALIDATION else settings.lengths
+        return [held_out(settings, task, model, length, seed, stream) for length in lengths]
 
-    chosen = search(settings.rates, score, lambda line: say(f"{task}, {kind}: {line}"))
-    rows = []
-    for seed in range(1, settings.num_seeds + 1):
-        model = run(settings, task, kind, chosen["chosen"], seed)
-        rows.append([held_out(settings, task, model, length, seed) for length in settings.lengths])
-        say(f"{task}, {kind}, seed {seed}: " + " ".join(f"{value:.2f}" for value in rows[-1]))
+    found, _ = learned(settings, f"{task}, {kind}", answers, say)
     return {
         "parameters": num_parameters(build(settings, task, kind, 1)),
         "state_width": state_width("rnn" if kind == "rnn" else "lstm", settings.width, NUM_LAYERS),
-        "search": chosen,
-        "rate": chosen["chosen"],
-        "accuracy": over_seeds(rows),
+        **found,
     }
-
-
-def report(
-    settings: Settings, say: Callable[[str], None], command: str = "seqviz lab extrapolation"
-) -> dict[str, Any]:
-    """`extrapolation` as the content of a report file."""
-    from seqviz.lab import document
-
-    data = {"name": "drawn at random", "test_sequences_a_length": settings.num_test}
-    given = {**asdict(settings), "first_seed": 1, "search_seed": SEARCH_SEED}
-    return document(command, data, given, extrapolation(settings, say))
 
 
 _SENTENCES: dict[str, dict[str, str]] = {
@@ -366,3 +277,16 @@ def sentence(results: Mapping[str, Any], language: str = "en") -> str:
         )
     said.append(words["budget"].format(**results["budget"]))
     return " ".join(said) if language == "en" else "".join(said)
+
+
+EXPERIMENT = Experiment(
+    "extrapolation",
+    Settings,
+    extrapolation,
+    sentence,
+    lambda settings, results: {
+        "name": "drawn at random",
+        "test_sequences_a_length": settings.num_test,
+    },
+    given={"first_seed": 1, "search_seed": 0},
+)

@@ -1,7 +1,7 @@
 """How much of a word still reaches the end state: ‖∂h_T/∂x_t‖ against the distance T - t.
 
-    results = gradient(Settings())            # numbers of the report
-    reach(seqviz.load("rnn"), "A sentence.")  # which words of it still reach the end
+    results = EXPERIMENT.measure(Settings())  # numbers of the report
+    reach(seqviz.load("rnn"), "A sentence.")  # which words of it still reach the end: `seqviz.looking.reach`
 
 Before training, one layer of each kind reads random numbers. After training, the four encoders read
 real text; a bidirectional encoder has two end states, and each is near to one end of the sentence, so
@@ -13,40 +13,41 @@ al. 2013). An LSTM adds to its cell (Hochreiter & Schmidhuber 1997), but adding 
 forget gates (Gers et al. 2000) the cell's own path is the product of the gates, which is why their bias
 at the start decides (Jozefowicz et al. 2015). Self-attention reaches every position in one step.
 
-Shapes: `S` source length, `D` width of an embedding or input, `H` width of one direction's state, `I`
-width of a layer's input, `W` width of both directions together, `N` rows (combinations of the numbers of
-an end state whose gradients are taken), `B` copies of a source in a batch.
+Shapes: `T` length of a random sequence, `D` width of an input, `B` copies of it in a batch.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from seqviz.architectures import MODEL_NAMES
-from seqviz.architectures.recurrent import (
-    RecurrentEncoder,
-    initialize_recurrence,
-    recurrence,
-)
+from seqviz.architectures.recurrent import initialize_recurrence, recurrence
 from seqviz.architectures.transformer import build_transformer, transformer_config
-from seqviz.corpus import MAX_SOURCE_PIECES, MAX_SOURCE_WORDS, file_digest
-from seqviz.lab.checks import check_heads, check_language, check_whole
-from seqviz.tokenizer import segment
+from seqviz.corpus import file_digest
+from seqviz.lab.experiment import Experiment, Say, check_language
+from seqviz.lab.settings import Gradient as Settings
+from seqviz.looking.reach import (
+    ENDS,
+    Reach,
+    copied_gradients,
+    end_norms,
+    pull_back,
+    reach,
+    read_at_once,
+    run_layer,
+)
 from seqviz.translation import Translator, load
 
-ENDS = ("forward", "backward", "vector")
-"""End states: of the direction that reads forward (behind the last piece), of the one that reads
-backward (at the first piece), and the fixed vector made of both."""
+__all__ = ["EXPERIMENT", "Reach", "Settings", "gradient", "reach", "sentence"]
 
 SHARE = 0.01
 """A gradient has faded where it is below this share of what it was."""
@@ -55,195 +56,6 @@ FAR = 50
 """Pieces; what lies at least so far from an end is summed up by one number."""
 
 INITIALIZATIONS = ("project", "pytorch")
-ROWS_AT_ONCE = 256
-LIVE_PROJECTIONS = 24
-"""Rows for each end state in `reach`. On a passage of 57 words the share of a word then lay 0.001 to 0.036 from
-the exact one in the mean, by model and end state, and 0.13 at most."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Of the experiment; the defaults are those of the committed report.
-
-    Args:
-        width: of inputs and states before training.
-        length: T of the random sequences.
-        num_seeds: seeds 1, 2, …; each draws inputs and weights.
-        forget_biases: of the LSTM's forget gates.
-        num_heads: of self-attention.
-        input_std: of the random inputs. 1 is about what the shipped models read: the scaled embeddings
-            of their texts have a standard deviation of 0.8 to 1.2.
-        models: measured after training; names or folders.
-        min_words: a passage counts after training if its longest stage has so many words.
-    Raises:
-        ValueError: a number out of its range, or no model name that can be loaded.
-    """
-
-    width: int = 64
-    length: int = 100
-    num_seeds: int = 20
-    forget_biases: tuple[float, ...] = (0.0, 1.0, 3.0)
-    num_heads: int = 4
-    input_std: float = 1.0
-    models: tuple[str, ...] = MODEL_NAMES
-    min_words: int = 50
-
-    def __post_init__(self) -> None:
-        check_whole(
-            self,
-            width=(2, 512),
-            length=(2, 512),
-            num_seeds=(1, 1000),
-            num_heads=(1, 64),
-            min_words=(1, MAX_SOURCE_WORDS),
-        )
-        check_heads(self)
-        if not self.forget_biases or not all(math.isfinite(b) for b in self.forget_biases):
-            raise ValueError(
-                f"expected at least one finite forget bias, got {self.forget_biases!r}; try 0, 1, 3"
-            )
-        if not (math.isfinite(self.input_std) and self.input_std > 0):
-            raise ValueError(f"expected input_std above 0, got {self.input_std!r}; try 1")
-
-
-# ---------------------------------------------------------------------------------------------
-# Reverse mode, one layer after the other
-
-
-@dataclass(frozen=True)
-class _Pass:
-    """What one recurrent layer did with one sequence, as far as its gradient needs it.
-
-    Attributes:
-        states: h_t, (S, H).
-        slopes: of a tanh RNN 1 - h_t², (S, H); of an LSTM the derivatives of its four gates' products,
-            each times what the gate is multiplied by, (S, 4H).
-        keeps: forget gates f_t, (S, H); None for a tanh RNN.
-        opens: ∂h_t/∂c_t = o_t (1 - tanh² c_t), (S, H); None for a tanh RNN.
-    """
-
-    states: Tensor
-    slopes: Tensor
-    keeps: Tensor | None = None
-    opens: Tensor | None = None
-
-
-def run_layer(layer: nn.RNNBase, inputs: Tensor) -> _Pass:
-    """Run a layer over one sequence from a state of zeros.
-
-    Args:
-        layer: one `nn.RNN` with tanh or `nn.LSTM`, batch first, one layer, one direction.
-        inputs: (S, I).
-    """
-    states = layer(inputs.unsqueeze(0))[0].squeeze(0)  # (S, H)
-    if not isinstance(layer, nn.LSTM):
-        return _Pass(states, 1 - states.square())
-    before = torch.cat([torch.zeros_like(states[:1]), states[:-1]])  # h_{t-1}
-    input_weight, recurrent_weight, input_bias, recurrent_bias = layer.all_weights[0]
-    summed = inputs @ input_weight.T + before @ recurrent_weight.T + input_bias + recurrent_bias
-    i, f, g, o = summed.chunk(4, dim=-1)  # PyTorch's order: input, forget, cell, output
-    i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
-    cells = [torch.zeros_like(states[0])]  # c_{t-1}, then c_t
-    for t in range(len(states)):
-        cells.append(f[t] * cells[-1] + i[t] * g[t])
-    earlier, cell = torch.stack(cells[:-1]), torch.stack(cells[1:])  # (S, H)
-    shown = cell.tanh()
-    slopes = [g * i * (1 - i), earlier * f * (1 - f), i * (1 - g.square()), shown * o * (1 - o)]
-    return _Pass(states, torch.cat(slopes, dim=-1), f, o * (1 - shown.square()))
-
-
-def pull_back(layer: nn.RNNBase, run: _Pass, cotangents: Tensor) -> Tensor:
-    """Take gradients with respect to states back to the layer's inputs.
-
-    δ_t is the gradient with respect to what step t sums up before its nonlinearity:
-
-        tanh RNN: δ_t = (u_t + W_hᵀ δ_{t+1}) (1 - h_t²)
-        LSTM:     γ_t = γ_{t+1} f_{t+1} + (u_t + W_hᵀ δ_{t+1}) o_t (1 - tanh² c_t), and δ_t by gates
-
-    and the gradient with respect to x_t is W_xᵀ δ_t. Written out, one forward pass serves all rows;
-    autograd needs a copy of the sequence for each.
-
-    Args:
-        layer, run: as `run_layer` took and gave them.
-        cotangents: u_t, (S, N, H).
-    Returns:
-        (S, N, I).
-    """
-    kept = (cotangents != 0).any(dim=-1).any(dim=0)  # (N,); rows of zeros stay zeros
-    rows = cotangents[:, kept]
-    result = cotangents.new_zeros(*cotangents.shape[:2], layer.input_size)
-    input_weight, recurrent_weight = layer.all_weights[0][:2]
-    state = torch.zeros_like(rows[0])  # (N, H)
-    cell = torch.zeros_like(rows[0])
-    deltas = rows.new_empty(*rows.shape[:2], len(recurrent_weight))  # (S, N, H or 4H)
-    for t in reversed(range(len(rows))):
-        state = state + rows[t]
-        if run.keeps is None or run.opens is None:
-            delta = state * run.slopes[t]
-        else:
-            cell = cell + state * run.opens[t]
-            delta = torch.cat([cell, cell, cell, state], dim=-1) * run.slopes[t]
-            cell = cell * run.keeps[t]
-        deltas[t] = delta
-        state = delta @ recurrent_weight
-    result[:, kept] = deltas @ input_weight
-    return result
-
-
-def _recurrent_gradients(encoder: RecurrentEncoder, embedded: Tensor, rows: Tensor) -> Tensor:
-    """Gradients of rows @ [last forward state; first backward state] by the embeddings.
-
-    Args:
-        encoder: its dropout is none, its source has no padding.
-        embedded: scaled embeddings of one source, (S, D).
-        rows: (N, W).
-    Returns:
-        (S, N, D).
-    """
-    runs = []
-    states = embedded
-    layers = list(zip(encoder.forward_layers, encoder.backward_layers, strict=True))
-    for ahead, behind in layers:
-        runs.append((run_layer(ahead, states), run_layer(behind, states.flip(0))))
-        states = torch.cat([runs[-1][0].states, runs[-1][1].states.flip(0)], dim=-1)  # (S, W)
-    half = states.shape[1] // 2
-    found = []
-    for some in rows.split(ROWS_AT_ONCE):
-        cotangents = embedded.new_zeros(len(embedded), *some.shape)  # (S, N, W)
-        cotangents[-1, :, :half] = some[:, :half]
-        cotangents[0, :, half:] = some[:, half:]
-        for (ahead, behind), (run, back) in zip(reversed(layers), reversed(runs), strict=True):
-            cotangents = pull_back(ahead, run, cotangents[..., :half]) + pull_back(
-                behind, back, cotangents[..., half:].flip(0)
-            ).flip(0)  # (S, N, I)
-        found.append(cotangents)
-    return torch.cat(found, dim=1)
-
-
-def _copied_gradients(
-    end: Callable[[Tensor], Tensor], inputs: Tensor, rows: Tensor, at_once: int = 64
-) -> Tensor:
-    """Gradients of rows @ end(inputs) by autograd: a copy of the inputs for each row.
-
-    Args:
-        end: takes (B, S, D) to (B, W), each copy by itself.
-        inputs: (S, D).
-        rows: (N, W).
-    Returns:
-        (S, N, D).
-    """
-    copies = min(at_once, len(rows))
-    with torch.inference_mode(False), torch.enable_grad():
-        # Clones: tensors of a caller's inference mode know no gradients.
-        copied = inputs.detach().clone().expand(copies, -1, -1).clone().requires_grad_()
-        rows = rows.clone()
-        ends = end(copied)  # (B, W)
-        found = []
-        for some in rows.split(copies):
-            weighed = (ends[: len(some)] * some).sum()
-            (gradient,) = torch.autograd.grad(weighed, copied, retain_graph=True)
-            found.append(gradient[: len(some)])
-    return torch.cat(found).transpose(0, 1)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -346,7 +158,7 @@ def fresh_attention_norms(settings: Settings, seed: int) -> tuple[np.ndarray, np
             return layer(copied + positions, None)[:, -1]
 
         first, second = (
-            _copied_gradients(end, inputs, rows).square().sum(dim=(1, 2)).sqrt().flip(0).numpy()
+            copied_gradients(end, inputs, rows).square().sum(dim=(1, 2)).sqrt().flip(0).numpy()
             for end in (attended, whole)
         )
         return first, second
@@ -364,7 +176,7 @@ def lstm_key(forget_bias: float) -> str:
     return f"lstm-forget-{forget_bias:g}"
 
 
-def at_start(settings: Settings, initialization: str, say: Callable[[str], None]) -> dict[str, Any]:
+def at_start(settings: Settings, initialization: str, say: Say) -> dict[str, Any]:
     """Curves by kind of layer before training: see `curve`, plus ``forget_gates`` for an LSTM.
 
     With "project" also ``self-attention`` and ``transformer-layer``: see `fresh_attention_norms`.
@@ -426,90 +238,6 @@ def faded_at(medians: Sequence[float], share: float = SHARE) -> int | None:
 # After training
 
 
-@torch.no_grad()
-def end_norms(
-    translator: Translator, source_ids: Sequence[int], num_projections: int | None = None
-) -> dict[str, np.ndarray]:
-    """‖∂e/∂x_t‖_F of each end state e with respect to the embedding x_t of each source token.
-
-    The end states of a recurrent encoder are those of its top layer: h→_S "forward", h←_1 "backward", and
-    the fixed vector v = tanh(W [h→_S; h←_1]) "vector", which `lstm-attention` has as well. The
-    Transformer has no end state; measured are its memory at the last and at the first position, and no
-    vector. What a decoder with attention reads is Σ_t α_t m_t: a source word reaches it through its own
-    memory m_t in one step, whatever its distance, so nothing has to travel to the end.
-
-    Args:
-        source_ids: without the end token. x_t is the scaled embedding, before positions are added.
-        num_projections: None for the exact norm. Else the square is an estimate without bias: with rows
-            u_1 … u_N of a random orthogonal matrix (fixed seed), ‖J‖² ≈ (W/N) Σ_n ‖u_n J‖² (Hutchinson
-            1990, with orthogonal rows); exact again where N reaches the width of the end state.
-    Returns:
-        by end of `ENDS`, (S,) with the source's end token last, in the model's precision.
-    """
-    model = translator.model
-    encoder = model.model.encoder
-    ids = [*source_ids, translator.tokenizer.eos_token_id]
-    embedded = encoder.embed_tokens(torch.tensor(ids, device=translator.device))
-    embedded = embedded * encoder.embed_scale  # (S, D)
-    if not isinstance(encoder, RecurrentEncoder):
-        return _memory_norms(encoder, embedded, num_projections)
-    half = model.config.width // 2
-    weight = encoder.to_vector.weight  # (V, W)
-    mask = torch.ones(1, len(ids), dtype=torch.long, device=embedded.device)
-    vector = encoder(inputs_embeds=embedded[None], attention_mask=mask).vector[0]
-    weight = weight * (1 - vector.square()).unsqueeze(1)  # ∂v/∂[h→_S; h←_1], (V, W)
-    if num_projections is None:
-        every = torch.eye(2 * half, dtype=embedded.dtype, device=embedded.device)
-        gradients = _recurrent_gradients(encoder, embedded, every)  # (S, W, D)
-        blocks = [gradients[:, :half], gradients[:, half:], None]
-        squares = [block.square().sum(dim=(1, 2)) for block in blocks if block is not None]
-        squares.append(torch.stack([(weight @ one).square().sum() for one in gradients]))
-    else:
-        each = projections(half, num_projections).to(embedded)  # (N, H)
-        onto = projections(len(weight), num_projections).to(embedded) @ weight  # (N, W)
-        rows = torch.cat([torch.block_diag(each, each), onto])  # (3 N, W)
-        gradients = _recurrent_gradients(encoder, embedded, rows)
-        parts = gradients.split([len(each), len(each), len(onto)], dim=1)
-        squares = [part.square().sum(dim=(1, 2)) for part in parts]
-    return {
-        end: square.sqrt().double().cpu().numpy() for end, square in zip(ENDS, squares, strict=True)
-    }
-
-
-def _memory_norms(
-    encoder: Any, embedded: Tensor, num_projections: int | None
-) -> dict[str, np.ndarray]:
-    width = embedded.shape[1]
-    each = projections(width, num_projections or width).to(embedded)  # (N, W)
-    mask = torch.ones(1, len(embedded), dtype=torch.long, device=embedded.device)
-
-    def both(copied: Tensor) -> Tensor:
-        memory = encoder(
-            inputs_embeds=copied, attention_mask=mask.expand(len(copied), -1)
-        ).last_hidden_state
-        return torch.cat([memory[:, -1], memory[:, 0]], dim=-1)  # (B, 2 W)
-
-    rows = torch.block_diag(each, each)  # (2 N, 2 W)
-    gradients = _copied_gradients(both, embedded, rows)
-    parts = gradients.split(len(each), dim=1)
-    return {
-        end: part.square().sum(dim=(1, 2)).sqrt().double().cpu().numpy()
-        for end, part in zip(ENDS, parts, strict=False)
-    }
-
-
-def projections(size: int, number: int, seed: int = 0) -> Tensor:
-    """Rows of a random orthogonal matrix, so scaled that E ‖U J‖² = ‖J‖²: (min(number, size), size).
-
-    All `size` of them are the unit vectors.
-    """
-    if number >= size:
-        return torch.eye(size, dtype=torch.float64)
-    draw = torch.Generator().manual_seed(seed)
-    random = torch.randn(size, number, generator=draw, dtype=torch.float64)
-    return torch.linalg.qr(random).Q.T * math.sqrt(size / number)
-
-
 def measured_texts(min_words: int) -> list[dict[str, str]]:
     """The longest stage of every hand-written passage with so many words: ``id`` and ``english``.
 
@@ -550,7 +278,7 @@ def trained(
     """
     by_end: dict[str, list[np.ndarray]] = {}
     for text in texts:
-        norms = end_norms(translator, _checked(translator, text).ids, num_projections)
+        norms = end_norms(translator, read_at_once(translator, text).ids, num_projections)
         for end, values in norms.items():
             by_end.setdefault(end, []).append(values)
     found: dict[str, Any] = {}
@@ -580,111 +308,6 @@ def _by_distance(values: np.ndarray, end: str) -> np.ndarray:
     return np.sqrt((near**2 + far**2) / 2)
 
 
-def _checked(translator: Translator, text: str) -> Any:
-    """Pieces and words of a text that is read at once.
-
-    Raises:
-        TypeError: not text.
-        ValueError: an empty text, or one over the caps.
-    """
-    if not isinstance(text, str):
-        raise TypeError(f"expected text, got {type(text).__name__}")
-    cut = segment(translator.tokenizer, text)
-    if not cut.ids:
-        raise ValueError(
-            "expected a text with at least one word, got an empty one; type a sentence"
-        )
-    if len(cut.words) > MAX_SOURCE_WORDS or len(cut.ids) > MAX_SOURCE_PIECES:
-        raise ValueError(
-            f"expected at most {MAX_SOURCE_WORDS} words and {MAX_SOURCE_PIECES} pieces, which a model "
-            f"reads at once, got {len(cut.words)} and {len(cut.ids)}; shorten the text"
-        )
-    return cut
-
-
-# ---------------------------------------------------------------------------------------------
-# A visitor's sentence
-
-
-@dataclass(frozen=True)
-class Reach:
-    """How strongly each source word still acts on the end states of one model.
-
-    The norm of a word is that of ∂e/∂(all its pieces' embeddings): √Σ over its pieces of ‖∂e/∂x_t‖_F².
-
-    Attributes:
-        model: name of the model.
-        words: of the source, W of them; the end token is none of them.
-        forward: norms at h→_S, the end state of the direction that reads forward, (W,). For the
-            Transformer, which has none: its memory at the last position, the end token's.
-        backward: norms at h←_1; for the Transformer its memory at the first position, (W,).
-        vector: norms at the fixed vector, (W,); None for the Transformer.
-        end_token: the end token's norms in the order of `ENDS`, as many as there are.
-        num_projections: rows that each norm was estimated from; None for exact norms.
-    """
-
-    model: str
-    words: tuple[str, ...]
-    forward: np.ndarray = field(repr=False)
-    backward: np.ndarray = field(repr=False)
-    vector: np.ndarray | None = field(repr=False)
-    end_token: tuple[float, ...] = field(repr=False)
-    num_projections: int | None = None
-
-    def shares(self, end: str) -> np.ndarray:
-        """Norms at one end state divided by that of the strongest word: 0–1, (W,).
-
-        Raises:
-            ValueError: an unknown end state, or "vector" of a model without one.
-        """
-        ends = [name for name in ENDS if getattr(self, name) is not None]
-        if end not in ends:
-            raise ValueError(f"expected end to be one of {', '.join(ends)}, got {end!r}")
-        norms = getattr(self, end)
-        largest = norms.max()
-        return norms / largest if largest > 0 else norms
-
-
-def reach(
-    translator: Translator, text: str, num_projections: int | None = LIVE_PROJECTIONS
-) -> Reach:
-    """Which words of a sentence still reach the end states of a model's encoder.
-
-    Args:
-        translator: any of the models.
-        text: English, read at once.
-        num_projections: rows each norm is estimated from (see `end_norms`); None for exact norms, which
-            take some times as long.
-    Raises:
-        TypeError: not text.
-        ValueError: an empty text, one over the caps of what is read at once, or projections below 1.
-    """
-    if num_projections is not None and (
-        not isinstance(num_projections, int)
-        or isinstance(num_projections, bool)
-        or num_projections < 1
-    ):
-        raise ValueError(
-            f"expected num_projections to be a whole number from 1, or None, got {num_projections!r}"
-        )
-    cut = _checked(translator, text)
-    norms = end_norms(translator, cut.ids, num_projections)
-    places = np.array(cut.word_of_piece)
-    by_word = {
-        end: np.sqrt(np.bincount(places, values[:-1] ** 2, minlength=len(cut.words)))
-        for end, values in norms.items()
-    }
-    return Reach(
-        model=translator.name,
-        words=cut.words,
-        forward=by_word["forward"],
-        backward=by_word["backward"],
-        vector=by_word.get("vector"),
-        end_token=tuple(float(values[-1]) for values in norms.values()),
-        num_projections=num_projections,
-    )
-
-
 # ---------------------------------------------------------------------------------------------
 # The whole experiment
 
@@ -712,23 +335,16 @@ LEGEND = {
 }
 
 
-def gradient(
-    settings: Settings | None = None, say: Callable[[str], None] = lambda line: None
-) -> dict[str, Any]:
+def gradient(settings: Settings, say: Say) -> dict[str, Any]:
     """Run the experiment.
 
     Same settings, weights and versions give the same numbers, to 1e-9 relative: all is float64 from seeds.
 
-    Args:
-        settings: None for those of the committed report.
-        say: takes a line whenever a part begins.
     Returns:
-        ``legend``, ``models`` (digests of the weights), ``texts``, ``at_start``, ``trained``, ``faded_at``,
-        ``says`` (the sentence, by language).
+        ``legend``, ``models`` (digests of the weights), ``texts``, ``at_start``, ``trained``, ``faded_at``.
     Raises:
         ValueError: no passage of so many words, or a model that cannot be loaded.
     """
-    settings = settings or Settings()
     texts = measured_texts(settings.min_words)
     translators = {}
     for name in settings.models:
@@ -747,7 +363,7 @@ def gradient(
     for name, translator in translators.items():
         say(f"after training: {name}, {len(texts)} texts")
         after[name] = trained(translator, [text["english"] for text in texts])
-    results: dict[str, Any] = {
+    return {
         "legend": LEGEND,
         "models": {
             name: {"weights_sha256": translator.training.get("weights_sha256")}
@@ -763,19 +379,10 @@ def gradient(
             for kind, curves in starts.items()
         },
     }
-    results["says"] = {language: sentence(results, language) for language in _SENTENCES}
-    return results
 
 
-def report(
-    settings: Settings, say: Callable[[str], None], command: str = "seqviz lab gradient"
-) -> dict[str, Any]:
-    """`gradient` as the content of a report file."""
-    from seqviz.lab import document
-
-    results = gradient(settings, say)
-    data = {"name": _TEXTS.name, "sha256": file_digest(_TEXTS), "texts": results.pop("texts")}
-    return document(command, data, {**asdict(settings), "first_seed": 1}, results)
+def _data(settings: Settings, results: dict[str, Any]) -> dict[str, Any]:
+    return {"name": _TEXTS.name, "sha256": file_digest(_TEXTS), "texts": results.pop("texts")}
 
 
 _SENTENCES: dict[str, dict[str, str]] = {
@@ -853,3 +460,6 @@ def _percent(share: float) -> str:
         return "0 %"
     digits = max(0, 1 - math.floor(math.log10(100 * share)))
     return f"{100 * share:.{digits}f} %"
+
+
+EXPERIMENT = Experiment("gradient", Settings, gradient, sentence, _data, given={"first_seed": 1})

@@ -1,6 +1,6 @@
 """Name a symbol that was shown once, after a stretch of noise: what is learned over which distance.
 
-    results = recall(Settings())    # numbers of the report
+    results = EXPERIMENT.measure(Settings())    # numbers of the report
 
     input   k  n n n … n  ?         k one of 16 symbols, n one of 16 others, "distance" times, ? a query
     answer                k         read at the last position alone
@@ -22,16 +22,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
-from seqviz.lab.checks import check_heads, check_language, check_rates, check_rising, check_whole
-from seqviz.lab.learning import (
-    KINDS,
-    MAX_SEEDS,
+from seqviz.lab.experiment import (
+    Experiment,
+    Say,
+    budget,
+    check_language,
+    learned,
+    percent,
+    plain,
+)
+from seqviz.lab.readers import (
     TEST,
     TRAIN,
     VALIDATION,
@@ -43,78 +48,14 @@ from seqviz.lab.learning import (
     generator,
     num_parameters,
     one_thread,
-    over_seeds,
-    percent,
-    plain,
-    search,
     state_width,
     train,
 )
+from seqviz.lab.settings import Recall as Settings
 
 TRAININGS = ("mixed", "alone")
 SEARCH_SEEDS = (1001, 1002)
 """Of the search for a learning rate, more than one because runs differ much; the measured seeds are 1, 2, …"""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Of the experiment; the defaults are those of the committed report.
-
-    Args:
-        distances: noise tokens between the symbol and the query.
-        num_seeds: seeds 1, 2, …; each draws weights and training batches.
-        steps: batches a run.
-        batch_size: sequences a batch.
-        width: of embeddings, of the LSTM's state and of attention; the tanh RNN's state is as much wider
-            as makes it equally large.
-        num_heads: of self-attention.
-        num_symbols: to be remembered; there are as many noise symbols.
-        rates: learning rates to choose from.
-        search_distances: of the search for "alone"; where nothing is learned, rates cannot be told apart.
-        num_validation, num_test: sequences a distance.
-        kinds: of model, out of `seqviz.lab.learning.KINDS`.
-    Raises:
-        ValueError: a number out of its range, or an unknown kind.
-    """
-
-    distances: tuple[int, ...] = (5, 10, 20, 40, 80, 160, 320)
-    num_seeds: int = 5
-    steps: int = 800
-    batch_size: int = 32
-    width: int = 64
-    num_heads: int = 4
-    num_symbols: int = 16
-    rates: tuple[float, ...] = (0.0001, 0.0003, 0.001, 0.003, 0.01)
-    search_distances: tuple[int, ...] = (20, 40, 80)
-    num_validation: int = 256
-    num_test: int = 512
-    kinds: tuple[str, ...] = KINDS
-
-    def __post_init__(self) -> None:
-        check_rising(self, "distances", 1, 2000)
-        check_rising(self, "search_distances", 1, 2000)
-        check_whole(
-            self,
-            num_seeds=(1, MAX_SEEDS),
-            steps=(1, 1_000_000),
-            batch_size=(1, 4096),
-            width=(2, 1024),
-            num_heads=(1, 64),
-            num_symbols=(2, 1000),
-            num_validation=(1, 100_000),
-            num_test=(1, 100_000),
-        )
-        check_heads(self)
-        check_rates(self.rates)
-        unknown = [kind for kind in self.kinds if kind not in KINDS]
-        if unknown or not self.kinds or len(set(self.kinds)) < len(self.kinds):
-            raise ValueError(
-                f"expected kinds to be some of {', '.join(KINDS)}, each once, got {self.kinds!r}"
-            )
-
-    @property
-    def chance(self) -> float:
-        return 1 / self.num_symbols
 
 
 def draw(settings: Settings, size: int, distance: int, random: torch.Generator) -> Batch:
@@ -225,21 +166,15 @@ LEGEND = {
 }
 
 
-def recall(
-    settings: Settings | None = None, say: Callable[[str], None] = lambda line: None
-) -> dict[str, Any]:
+def recall(settings: Settings, say: Say) -> dict[str, Any]:
     """Run the experiment.
 
     Same settings, versions and kind of processor give the same numbers: all is drawn from seeds, on one thread.
 
-    Args:
-        settings: None for those of the committed report.
-        say: takes a line whenever a part is done.
     Returns:
         ``legend``, ``chance``, ``distances``, ``parameters``, ``search``, ``mixed`` and ``alone`` by kind of
-        model, ``says`` (the sentence, by language).
+        model, ``budget``.
     """
-    settings = settings or Settings()
     with one_thread():
         results: dict[str, Any] = {
             "legend": LEGEND,
@@ -249,17 +184,10 @@ def recall(
             "search": {},
         }
         for training in TRAININGS:
-            found = {}
-            for kind in settings.kinds:
-                chosen = _search(settings, training, kind, say)
-                results["search"].setdefault(training, {})[kind] = chosen
-                found[kind] = _measure(settings, training, kind, chosen["chosen"], say)
+            found = {kind: _measure(settings, training, kind, say) for kind in settings.kinds}
+            results["search"][training] = {k: one.pop("search") for k, one in found.items()}
             results[training] = found
-    results["budget"] = {
-        name: getattr(settings, name) for name in ("steps", "batch_size", "num_seeds")
-    }
-    results["says"] = {language: sentence(results, language) for language in _SENTENCES}
-    return results
+    return {**results, "budget": budget(settings)}
 
 
 def _size(settings: Settings, kind: str) -> dict[str, int]:
@@ -275,62 +203,38 @@ def _groups(distances: Sequence[int], training: str) -> list[tuple[int, ...]]:
     return [tuple(distances)] if training == "mixed" else [(distance,) for distance in distances]
 
 
-def _search(
-    settings: Settings, training: str, kind: str, say: Callable[[str], None]
-) -> dict[str, Any]:
-    distances = settings.distances if training == "mixed" else settings.search_distances
-
-    def score(rate: float) -> float:
-        found = []
-        for seed in SEARCH_SEEDS:
-            for group in _groups(distances, training):
-                model, _ = run(settings, kind, group, rate, seed)
-                found += [held_out(settings, model, d, seed, VALIDATION) for d in group]
-        return float(f"{sum(found) / len(found):.9g}")
-
-    return search(settings.rates, score, lambda line: say(f"{training}, {kind}: {line}"))
-
-
-def _measure(
-    settings: Settings, training: str, kind: str, rate: float, say: Callable[[str], None]
-) -> dict[str, Any]:
-    rows, ways = [], []
+def _measure(settings: Settings, training: str, kind: str, say: Say) -> dict[str, Any]:
+    ways: list[torch.Tensor] = []
     steps: list[int] = []
-    for seed in range(1, settings.num_seeds + 1):
-        row, columns = [], []
-        for group in _groups(settings.distances, training):
+
+    def answers(rate: float, seed: int, stream: int) -> list[float]:
+        searching = stream == VALIDATION and training == "alone"
+        row: list[float] = []
+        columns = []
+        for group in _groups(
+            settings.search_distances if searching else settings.distances, training
+        ):
             model, on_the_way = run(settings, kind, group, rate, seed)
-            row += [held_out(settings, model, distance, seed) for distance in group]
+            row += [held_out(settings, model, distance, seed, stream) for distance in group]
             columns.append(torch.tensor(on_the_way["accuracy"], dtype=torch.float64))
-            steps = on_the_way["steps"]
-        rows.append(row)
-        ways.append(torch.cat(columns, dim=1))  # (steps, distances)
-        say(f"{training}, {kind}, seed {seed}: " + " ".join(f"{value:.2f}" for value in row))
-    found = over_seeds(rows)
-    by_seed = [half_way(settings.distances, row, settings.chance) for row in rows]
+        if stream == TEST:
+            steps[:] = on_the_way["steps"]
+            ways.append(torch.cat(columns, dim=1))  # (steps, distances)
+        return row
+
+    found, _ = learned(settings, f"{training}, {kind}", answers, say, SEARCH_SEEDS)
+    means, rows = found["accuracy"]["mean"], found["accuracy"]["seeds"]
     return {
-        "rate": rate,
-        "accuracy": found,
+        **found,
         "half_way": {
-            "mean": half_way(settings.distances, found["mean"], settings.chance),
-            "seeds": by_seed,
+            "mean": half_way(settings.distances, means, settings.chance),
+            "seeds": [half_way(settings.distances, row, settings.chance) for row in rows],
         },
         "learning": {
             "steps": steps,
             "accuracy": [plain(row) for row in torch.stack(ways).mean(dim=0)],
         },
     }
-
-
-def report(
-    settings: Settings, say: Callable[[str], None], command: str = "seqviz lab recall"
-) -> dict[str, Any]:
-    """`recall` as the content of a report file."""
-    from seqviz.lab import document
-
-    data = {"name": "drawn at random", "test_sequences_a_distance": settings.num_test}
-    given = {**asdict(settings), "first_seed": 1, "search_seeds": SEARCH_SEEDS}
-    return document(command, data, given, recall(settings, say))
 
 
 _SENTENCES: dict[str, dict[str, str]] = {
@@ -415,3 +319,16 @@ def sentence(results: Mapping[str, Any], language: str = "en") -> str:
         return " ".join(said)
     # A name in Latin letters has a space behind it, one in Chinese has none.
     return re.sub(r"(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])", "", "".join(said))
+
+
+EXPERIMENT = Experiment(
+    "recall",
+    Settings,
+    recall,
+    sentence,
+    lambda settings, results: {
+        "name": "drawn at random",
+        "test_sequences_a_distance": settings.num_test,
+    },
+    given={"first_seed": 1, "search_seeds": SEARCH_SEEDS},
+)

@@ -1,6 +1,6 @@
 """What training cost: the loss of the shipped models against tokens, operations and seconds.
 
-    results = training_cost(Settings())  # numbers of the report
+    results = EXPERIMENT.measure(Settings())  # numbers of the report
 
 Tokens and losses stand in ``training.json`` of each model. Operations are those of the matrix products of
 the forward and backward pass and of Muon's orthogonalisation, by formula. Seconds are tokens divided by
@@ -10,207 +10,34 @@ a run itself also counts what other work took from it.
 One run a model, so no interval. Where a model reaches a loss before its cool-down, another run whose
 cool-down ended there would have reached it sooner: the comparison at equal loss is hardest on the model
 that is ahead.
-
-Shapes: `S` source length and `T` target length of a sentence in pieces with the end token, `D` embedding
-width, `W` recurrent width, `A` attention width, `F` feed-forward width, `L` layers, `V` vocabulary; `E`
-examples.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
-from transformers import AutoConfig, AutoModelForSeq2SeqLM, MarianConfig, PreTrainedConfig
+from transformers import AutoConfig, AutoModelForSeq2SeqLM
 
-from seqviz.architectures import MODEL_NAMES
-from seqviz.architectures.recurrent import RecurrentConfig
-from seqviz.corpus import MAX_SOURCE_PIECES, MAX_TARGET_PIECES
-from seqviz.lab.checks import check_language, check_whole
+from seqviz.lab.experiment import Experiment, Say, check_language
+from seqviz.lab.operations import (
+    BACKWARD,
+    draw_lengths,
+    forward_operations,
+    optimizer_operations,
+)
+from seqviz.lab.settings import TrainingCost as Settings
 from seqviz.shipped import models_folder
-
-BACKWARD = 2
-"""Operations of a backward pass, in forward passes: a gradient for each factor of every product."""
 
 UNITS = ("tokens", "operations", "seconds")
 """What a loss is paid with."""
 
 SMOOTHED = 5
 """Points of a training curve that are averaged, where there is no development curve."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Of the report; the defaults are those of the committed one.
-
-    Args:
-        models: names of folders.
-        num_examples: drawn from each model's own distribution of lengths, for operations a target token.
-        seed: of the draw.
-        folder: holds the models; None for the shipped ones.
-        benchmark: file that ``benchmarks/training.py`` wrote; None for ``benchmarks/training.json`` beside
-            the models.
-    Raises:
-        ValueError: a number out of its range, or no model.
-    """
-
-    models: tuple[str, ...] = MODEL_NAMES
-    num_examples: int = 20_000
-    seed: int = 1
-    folder: str | None = None
-    benchmark: str | None = None
-
-    def __post_init__(self) -> None:
-        check_whole(self, num_examples=(1, 10_000_000), seed=(0, 1 << 31))
-        if not self.models or len(set(self.models)) < len(self.models):
-            raise ValueError(
-                f"expected at least one model, each named once, got {self.models!r}; try rnn, transformer"
-            )
-
-
-# ---------------------------------------------------------------------------------------------
-# Lengths like those of training
-
-
-class Lengths(NamedTuple):
-    """Lengths of drawn examples, each (E,).
-
-    Attributes:
-        words: English words.
-        source, target: pieces with the end token.
-    """
-
-    words: np.ndarray
-    source: np.ndarray
-    target: np.ndarray
-
-
-def draw_lengths(training: Mapping[str, Any], number: int | None, seed: int) -> Lengths:
-    """Examples with the lengths that a model was trained on, without its corpus.
-
-    Words come from its ``length_histogram``. Pieces a word have the mean of its training: each word is one
-    piece and a Poisson number of further ones, source and target apart. Real lengths scatter more, so a
-    real batch has a little more padding than one of these.
-
-    Args:
-        training: content of ``training.json``.
-        number: of examples; None for as many as one pass over the training data had.
-        seed: of the draw.
-    Raises:
-        ValueError: no histogram of lengths in it.
-    """
-    histogram = np.array(training.get("length_histogram") or [0], dtype=float)
-    if not histogram.sum():
-        raise ValueError(
-            "expected a length_histogram in training.json, got none; it is written by 'seqviz train'"
-        )
-    examples = histogram.sum()
-    words_seen = (histogram * np.arange(len(histogram))).sum()
-    target_pieces = training["target_tokens"] - examples  # without end tokens
-    pieces = {
-        side: sum(part[f"{side}_pieces"] * part.get("repeat", 1) for part in training["data"])
-        for side in ("source", "target")
-    }
-    if number is None:
-        number = round(pieces["target"] / (target_pieces / examples))
-    draw = np.random.default_rng(seed)
-    words = draw.choice(len(histogram), size=number, p=histogram / examples)
-    target_rate = target_pieces / words_seen
-    source_rate = target_rate * pieces["source"] / pieces["target"]
-    source = _pieces(draw, words, source_rate, MAX_SOURCE_PIECES)
-    target = _pieces(draw, words, target_rate, MAX_TARGET_PIECES)
-    return Lengths(words, source + 1, target + 1)
-
-
-def _pieces(draw: np.random.Generator, words: np.ndarray, rate: float, most: int) -> np.ndarray:
-    """Pieces of so many words, `rate` a word in the mean, at least 1 and at most `most`."""
-    base = words if rate >= 1 else np.zeros_like(words)
-    return np.clip(base + draw.poisson(words * rate - base), 1, most)
-
-
-# ---------------------------------------------------------------------------------------------
-# Operations
-
-
-def forward_operations(
-    config: PreTrainedConfig, source: np.ndarray, target: np.ndarray
-) -> np.ndarray:
-    """Operations of one forward pass with teacher forcing, for each sentence pair.
-
-    Counted are matrix products, a multiplication with its addition as 2; not counted are biases,
-    nonlinearities, softmax and norms, nor the tanh of additive attention's T × S × A sums.
-
-    Args:
-        config: of one of the project's architectures.
-        source, target: lengths, (E,). Padded lengths give what a padded batch takes.
-    Returns:
-        (E,).
-    Raises:
-        ValueError: a config of another architecture.
-    """
-    s, t = np.asarray(source, dtype=np.int64), np.asarray(target, dtype=np.int64)
-    if isinstance(config, MarianConfig):
-        d = config.d_model
-        encoder = 8 * s * d**2 + 4 * s**2 * d + 4 * s * d * config.encoder_ffn_dim
-        decoder = (
-            8 * t * d**2 + 4 * t**2 * d  # attention to itself
-            + 4 * t * d**2 + 4 * s * d**2 + 4 * t * s * d  # to the memory
-            + 4 * t * d * config.decoder_ffn_dim
-        )  # fmt: skip
-        layers = config.encoder_layers * encoder + config.decoder_layers * decoder
-        return layers + 2 * t * d * config.vocab_size
-    if not isinstance(config, RecurrentConfig):
-        raise ValueError(
-            f"expected the config of a seqviz-recurrent or marian model, got {config.model_type!r}"
-        )
-    d, w, v, half = config.d_model, config.width, config.vector_size, config.width // 2
-    gates = 4 if config.cell == "lstm" else 1
-    inputs = [d] + [w] * (config.num_layers - 1)
-    encoder = sum(2 * 2 * gates * half * (size + half) for size in inputs)  # both directions
-    decoder = sum(2 * gates * w * (size + w) for size in inputs)
-    once = 2 * w * v + 2 * v * config.num_layers * w + 2 * v * d  # from and to the one vector
-    context = v if config.context == "fixed" else w
-    output = 2 * (w + context) * d + 2 * d * config.vocab_size
-    found = s * encoder + t * (decoder + output) + once
-    if config.context == "attention":
-        a = config.attention_size
-        found = found + 2 * s * w * a + 2 * t * w * a + 2 * t * s * a + 2 * t * s * w
-    return found
-
-
-def training_operations(
-    config: PreTrainedConfig, source: np.ndarray, target: np.ndarray
-) -> np.ndarray:
-    """Operations of a forward and a backward pass for each sentence pair, (E,)."""
-    return (1 + BACKWARD) * forward_operations(config, source, target)
-
-
-def optimizer_operations(model: nn.Module, recipe: Mapping[str, Any]) -> int:
-    """Operations of one step of Muon: Newton–Schulz iterations on every matrix it has.
-
-    For X of m × n, m ≤ n, each of the iterations forms A = X Xᵀ, A² and (b A + c A²) X. AdamW, which has
-    the rest, multiplies no matrices: 0.
-
-    Args:
-        model: with the weights' shapes.
-        recipe: of ``training.json``.
-    """
-    from seqviz.training import Recipe, optimizers
-
-    total = 0
-    for optimizer in optimizers(model, Recipe(**recipe)):
-        if isinstance(optimizer, torch.optim.Muon):
-            for group in optimizer.param_groups:
-                for parameter in group["params"]:
-                    m, n = sorted(parameter.shape)
-                    total += group["ns_steps"] * (4 * m * m * n + 2 * m**3)
-    return total
 
 
 # ---------------------------------------------------------------------------------------------
@@ -287,20 +114,14 @@ LEGEND = {
 }
 
 
-def training_cost(
-    settings: Settings | None = None, say: Callable[[str], None] = lambda line: None
-) -> dict[str, Any]:
+def training_cost(settings: Settings, say: Say) -> dict[str, Any]:
     """Make the report's numbers from what training and its benchmark left.
 
-    Args:
-        settings: None for those of the committed report.
-        say: takes a line whenever a part begins.
     Returns:
-        ``legend``, ``models``, ``rates``, ``cost_to_equal_loss``, ``at_equal``, ``says`` (by language).
+        ``legend``, ``models``, ``rates``, ``cost_to_equal_loss``, ``at_equal``.
     Raises:
         ValueError: a model without ``training.json`` or ``config.json``, a damaged file.
     """
-    settings = settings or Settings()
     folder = Path(settings.folder) if settings.folder else models_folder()
     benchmark = Path(settings.benchmark) if settings.benchmark else default_benchmark()
     measured = _read(benchmark) if settings.benchmark or benchmark.is_file() else None
@@ -312,15 +133,13 @@ def training_cost(
     unknown = [name for name, found in models.items() if found["tokens_per_second"] is None]
     if rates["why_none"] is None and unknown:
         rates["why_none"] = f"no rate of these models there: {', '.join(unknown)}"
-    results: dict[str, Any] = {
+    return {
         "legend": LEGEND,
         "models": models,
         "rates": rates,
         "cost_to_equal_loss": equal_loss(models),
         "at_equal": {unit: at_equal(models, unit) for unit in UNITS},
     }
-    results["says"] = {language: sentence(results, language) for language in _SENTENCES}
-    return results
 
 
 def default_benchmark() -> Path:
@@ -451,17 +270,6 @@ def at_equal(models: Mapping[str, Any], unit: str) -> dict[str, Any] | None:
     return {"amount": amount, "loss": losses, "lowest": min(reached, key=lambda one: reached[one])}
 
 
-def report(
-    settings: Settings, say: Callable[[str], None], command: str = "seqviz lab training-cost"
-) -> dict[str, Any]:
-    """`training_cost` as the content of a report file."""
-    from seqviz.lab import document
-
-    results = training_cost(settings, say)
-    data = {name: found["weights_sha256"] for name, found in results["models"].items()}
-    return document(command, {"weights_sha256": data}, asdict(settings), results)
-
-
 # ---------------------------------------------------------------------------------------------
 # In words
 
@@ -553,3 +361,16 @@ def sentence(results: Mapping[str, Any], language: str = "en") -> str:
     if language == "en":
         return " ".join(said)
     return "".join(said).replace(" %", "%")
+
+
+EXPERIMENT = Experiment(
+    "training_cost",
+    Settings,
+    training_cost,
+    sentence,
+    lambda settings, results: {
+        "weights_sha256": {
+            name: found["weights_sha256"] for name, found in results["models"].items()
+        }
+    },
+)

@@ -1,12 +1,8 @@
-"""Small models, one training loop, and what is said about several seeds: for the experiments on made-up tasks.
+"""Small models and the one loop that teaches them: for the experiments on made-up tasks.
 
 `seqviz.lab.recall`, `seqviz.lab.capacity` and `seqviz.lab.extrapolation` draw every batch afresh from a
 generator, so nothing is learned by heart and test sequences are new ones. All runs of an experiment have
-the same number of steps and batches of the same size; the learning rate of each model is chosen by a small
-search on a seed of its own.
-
-What comes out is *what was learned at a budget*. More steps, another schedule or regularisation can do
-better: Pascanu et al. 2013 solve lags of 50 to 200 with a tanh RNN.
+the same number of steps and batches of the same size.
 
 Shapes: `B` batch, `S` sequence length, `R` positions read, `D` width, `H` width of a recurrent state,
 `C` symbols at one position, `V` answers.
@@ -15,10 +11,9 @@ Shapes: `B` batch, `S` sequence length, `R` positions read, `D` width, `H` width
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -26,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seqviz.architectures.recurrent import initialize_recurrence, recurrence
+from seqviz.lab.settings import KINDS
 
 EMBEDDING_STD = 0.32
 """Standard deviation of the embeddings at the start: 0.02 √256, that of this project's translators."""
@@ -202,9 +198,6 @@ def num_parameters(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-KINDS = ("rnn", "lstm", "lstm-forget-3", "attention")
-
-
 def build_reader(
     kind: str,
     *,
@@ -323,84 +316,3 @@ def accuracy(model: nn.Module, batch: Batch) -> float:
     found = model(*batch.inputs).argmax(dim=-1)  # (B, R)
     asked = batch.targets != IGNORED
     return float((found == batch.targets)[asked].double().mean())
-
-
-def search(
-    rates: Sequence[float], score: Callable[[float], float], say: Callable[[str], None]
-) -> dict[str, Any]:
-    """Try every learning rate; of equally good ones the smallest is chosen.
-
-    Args:
-        rates: to try.
-        score: trains with a rate and gives the mean accuracy on validation data.
-    Returns:
-        ``tried`` (pairs of rate and accuracy) and ``chosen``.
-    """
-    tried = []
-    for rate in rates:
-        tried.append((rate, score(rate)))
-        say(f"learning rate {rate:g}: {tried[-1][1]:.3f}")
-    chosen = min(tried, key=lambda pair: (-pair[1], pair[0]))[0]
-    return {"tried": [list(pair) for pair in tried], "chosen": chosen}
-
-
-# ---------------------------------------------------------------------------------------------
-# Several seeds
-
-_STUDENT = (
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-    2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093,
-)  # fmt: skip
-"""97.5 % quantiles of Student's t with 1, 2, … degrees of freedom."""
-
-MAX_SEEDS = len(_STUDENT) + 1
-
-
-def interval(values: Sequence[float]) -> tuple[float, float] | None:
-    """95 % interval of the mean over seeds: mean ± t s/√n (Student), cut to 0–1.
-
-    It covers the seeds of weights and training data, with few of them roughly; not the choice of task,
-    size or budget.
-
-    Args:
-        values: accuracies, one a seed; at most `MAX_SEEDS`.
-    Returns:
-        None for one seed, which says nothing about others.
-    """
-    count = len(values)
-    if count < 2:
-        return None
-    half = _STUDENT[count - 2] * float(np.std(values, ddof=1)) / math.sqrt(count)
-    mean = float(np.mean(values))
-    return max(0.0, mean - half), min(1.0, mean + half)
-
-
-def over_seeds(rows: Sequence[Sequence[float]]) -> dict[str, Any]:
-    """Accuracies of several seeds at several points, summed up.
-
-    Args:
-        rows: one list a seed.
-    Returns:
-        ``mean``, ``low`` and ``high`` (see `interval`; None for one seed), lists by point; ``seeds``, the rows.
-    """
-    columns = list(zip(*rows, strict=True))
-    bands = [interval(column) for column in columns]
-    return {
-        "mean": plain(np.mean(columns, axis=1)),
-        "low": None if bands[0] is None else plain([band[0] for band in bands if band]),
-        "high": None if bands[0] is None else plain([band[1] for band in bands if band]),
-        "seeds": [plain(row) for row in rows],
-    }
-
-
-def plain(numbers: Any) -> list[float]:
-    """Numbers for a report: no noise of the last bits."""
-    return [float(f"{number:.9g}") for number in numbers]
-
-
-def percent(share: float, language: str = "en") -> str:
-    """0.934 → "93 %", in Chinese "93%"; just below 1 stays below 100."""
-    shown = f"{100 * share:.0f}"
-    if shown == "100" and share < 1:
-        shown = f"{math.floor(1000 * share) / 10:.1f}"
-    return f"{shown} %" if language == "en" else f"{shown}%"

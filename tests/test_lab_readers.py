@@ -1,17 +1,15 @@
-"""Small models, their training loop, and what is said about several seeds."""
+"""Small models and the loop that teaches them."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from seqviz.lab import checks, learning
+from seqviz.lab import readers, settings
 
 SIZES: dict[str, Any] = {
     "num_symbols": 9,
@@ -22,24 +20,18 @@ SIZES: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class Fields:
-    count: Any = 1
-    values: Any = (1, 2)
-
-
 def reader(kind: str, read: str = "all", seed: int = 1, **changed: Any) -> Any:
-    return learning.build_reader(kind, read=read, seed=seed, **{**SIZES, **changed})
+    return readers.build_reader(kind, read=read, seed=seed, **{**SIZES, **changed})
 
 
 # ---------------------------------------------------------------------------------------------
 # Models
 
 
-@pytest.mark.parametrize("kind", learning.KINDS)
+@pytest.mark.parametrize("kind", settings.KINDS)
 def test_no_position_sees_a_later_one(kind: str) -> None:
     model = reader(kind).eval()
-    symbols = torch.randint(9, (3, 6), generator=learning.generator(1))
+    symbols = torch.randint(9, (3, 6), generator=readers.generator(1))
     changed = symbols.clone()
     changed[:, 4] = (changed[:, 4] + 1) % 9
     before, after = model(symbols), model(changed)
@@ -47,9 +39,9 @@ def test_no_position_sees_a_later_one(kind: str) -> None:
     assert not torch.allclose(before[:, 4:], after[:, 4:])
 
 
-@pytest.mark.parametrize("kind", learning.KINDS)
+@pytest.mark.parametrize("kind", settings.KINDS)
 def test_reading_the_last_position_alone_gives_what_reading_all_gives_there(kind: str) -> None:
-    symbols = torch.randint(9, (3, 6), generator=learning.generator(2))
+    symbols = torch.randint(9, (3, 6), generator=readers.generator(2))
     whole, last = reader(kind)(symbols), reader(kind, "last")(symbols)
     assert whole.shape == (3, 6, 4) and last.shape == (3, 1, 4)
     torch.testing.assert_close(whole[:, -1:], last)
@@ -57,7 +49,7 @@ def test_reading_the_last_position_alone_gives_what_reading_all_gives_there(kind
 
 def test_attention_is_that_of_the_paper_and_the_library() -> None:
     """nn.TransformerEncoderLayer is another implementation of the block, with its own weight names."""
-    block = learning.AttentionBlock(8, 2)
+    block = readers.AttentionBlock(8, 2)
     other = nn.TransformerEncoderLayer(8, 2, 16, dropout=0, batch_first=True)
     names = {
         "attention": "self_attn", "widen": "linear1", "narrow": "linear2", "first_norm": "norm1",
@@ -74,7 +66,7 @@ def test_attention_is_that_of_the_paper_and_the_library() -> None:
 
 
 def test_positions_are_sines_and_cosines() -> None:
-    found = learning.sinusoids(50, 6)
+    found = readers.sinusoids(50, 6)
     assert found.shape == (50, 6)
     for position, number in ((0, 0), (7, 1), (49, 2)):
         angle = position / 10_000 ** (2 * number / 6)
@@ -83,7 +75,7 @@ def test_positions_are_sines_and_cosines() -> None:
 
 
 def test_symbols_of_one_position_are_summed() -> None:
-    embed = learning.Embedding(5, 3)
+    embed = readers.Embedding(5, 3)
     found = embed(torch.tensor([[[1, 4], [2, 2]]]))
     torch.testing.assert_close(found[0, 0], embed.weight[1] + embed.weight[4])
     torch.testing.assert_close(found[0, 1], 2 * embed.weight[2])
@@ -92,13 +84,13 @@ def test_symbols_of_one_position_are_summed() -> None:
 @pytest.mark.parametrize("num_layers", [1, 2])
 def test_all_kinds_are_about_equally_large(num_layers: int) -> None:
     sizes = {
-        kind: learning.num_parameters(reader(kind, width=64, num_layers=num_layers))
-        for kind in learning.KINDS
+        kind: readers.num_parameters(reader(kind, width=64, num_layers=num_layers))
+        for kind in settings.KINDS
     }
     assert max(sizes.values()) / min(sizes.values()) < 1.05, sizes
-    assert learning.state_width("lstm", 64, num_layers) == 64
+    assert readers.state_width("lstm", 64, num_layers) == 64
     if num_layers == 1:  # h² + 64 h + 2 h = 4 (64² + 64² + 2 · 64) = 33,280 → h = 152.4
-        assert learning.state_width("rnn", 64, 1) == 152
+        assert readers.state_width("rnn", 64, 1) == 152
 
 
 @pytest.mark.parametrize(("kind", "bias"), [("lstm", 1.0), ("lstm-forget-3", 3.0)])
@@ -126,9 +118,9 @@ def test_the_learning_rate_rises_and_falls_to_zero(monkeypatch) -> None:
         lambda self: (rates.append(self.param_groups[0]["lr"]), real(self))[1],
     )
     model = nn.Sequential(nn.Linear(2, 3), nn.Unflatten(0, (-1, 1)))
-    batch = learning.Batch((torch.randn(4, 2),), torch.zeros(4, 1, dtype=torch.long))
+    batch = readers.Batch((torch.randn(4, 2),), torch.zeros(4, 1, dtype=torch.long))
     seen = []
-    learning.train(model, lambda: batch, 40, 0.1, seen.append, 15)
+    readers.train(model, lambda: batch, 40, 0.1, seen.append, 15)
     assert seen == [15, 30]
     # 40 · 5 % = 2 steps up, then 38 equal steps down, the last of which is not yet 0.
     assert rates[:3] == pytest.approx([0.05, 0.1, 0.1])
@@ -137,9 +129,9 @@ def test_the_learning_rate_rises_and_falls_to_zero(monkeypatch) -> None:
 
 def test_gradients_are_clipped() -> None:
     model = nn.Sequential(nn.Linear(1, 2), nn.Unflatten(0, (-1, 1)))
-    batch = learning.Batch((torch.full((1, 1), 1e6),), torch.zeros(1, 1, dtype=torch.long))
+    batch = readers.Batch((torch.full((1, 1), 1e6),), torch.zeros(1, 1, dtype=torch.long))
     norms = []
-    learning.train(
+    readers.train(
         model,
         lambda: batch,
         1,
@@ -149,7 +141,7 @@ def test_gradients_are_clipped() -> None:
         ),
         1,
     )
-    assert norms[0] <= learning.CLIP + 1e-4
+    assert norms[0] <= readers.CLIP + 1e-4
 
 
 def test_accuracy_counts_what_is_asked_for() -> None:
@@ -158,21 +150,13 @@ def test_accuracy_counts_what_is_asked_for() -> None:
             return nn.functional.one_hot(answers, 3).float()
 
     answers = torch.tensor([[0, 1, 2], [2, 1, 0]])
-    targets = torch.tensor([[0, 0, learning.IGNORED], [2, 1, 1]])
-    assert learning.accuracy(Says(), learning.Batch((answers,), targets)) == pytest.approx(3 / 5)
-
-
-def test_the_best_rate_is_chosen_and_of_equal_ones_the_smallest() -> None:
-    scores = {0.1: 0.5, 0.01: 0.9, 0.001: 0.9, 0.0001: 0.2}
-    lines: list[str] = []
-    found = learning.search(tuple(scores), scores.__getitem__, lines.append)
-    assert found == {"tried": [[r, s] for r, s in scores.items()], "chosen": 0.001}
-    assert lines[0] == "learning rate 0.1: 0.500"
+    targets = torch.tensor([[0, 0, readers.IGNORED], [2, 1, 1]])
+    assert readers.accuracy(Says(), readers.Batch((answers,), targets)) == pytest.approx(3 / 5)
 
 
 def test_random_numbers_belong_to_their_key() -> None:
     def drawn(*key: int) -> list[int]:
-        return torch.randint(1000, (8,), generator=learning.generator(*key)).tolist()
+        return torch.randint(1000, (8,), generator=readers.generator(*key)).tolist()
 
     assert drawn(1, 2) == drawn(1, 2)
     keys = [(1, 2), (2, 1), (1,), (1, 3), (12,)]
@@ -183,7 +167,7 @@ def test_one_thread_is_given_back() -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        with pytest.raises(RuntimeError), learning.one_thread():
+        with pytest.raises(RuntimeError), readers.one_thread():
             assert torch.get_num_threads() == 1
             assert torch.tensor(1e-39) * 1 == 0  # below the smallest normal number
             raise RuntimeError
@@ -191,66 +175,3 @@ def test_one_thread_is_given_back() -> None:
         assert torch.tensor(1e-39) * 1 != 0
     finally:
         torch.set_num_threads(before)
-
-
-# ---------------------------------------------------------------------------------------------
-# Several seeds
-
-
-def test_the_interval_is_students() -> None:
-    """Mean 0.5, s = 0.1, three seeds: 0.5 ± 4.303 · 0.1 / √3 = 0.5 ± 0.24843."""
-    assert learning.interval([0.4, 0.5, 0.6]) == pytest.approx((0.25157, 0.74843), abs=1e-5)
-    assert learning.interval([0.9, 1.0, 1.0]) == pytest.approx((0.82323, 1.0), abs=1e-5)
-    assert learning.interval([0.3]) is None
-    assert learning.interval([1.0] * 5) == (1, 1)
-
-
-@pytest.mark.parametrize(("freedom", "quantile"), [(1, 12.706), (2, 4.3027), (9, 2.2622)])
-def test_quantiles_leave_a_fortieth_above(freedom: int, quantile: float) -> None:
-    """The density of Student's t, integrated on a grid: an independent way to the table."""
-    assert learning._STUDENT[freedom - 1] == pytest.approx(quantile, abs=1e-3)
-    scale = math.gamma((freedom + 1) / 2) / math.gamma(freedom / 2) / math.sqrt(freedom * math.pi)
-    grid = np.linspace(0, quantile, 200_001)
-    density = scale * (1 + grid**2 / freedom) ** (-(freedom + 1) / 2)
-    assert np.trapezoid(density, grid) == pytest.approx(0.475, abs=1e-5)
-
-
-def test_seeds_are_summed_up_by_point() -> None:
-    found = learning.over_seeds([[1.0, 0.2], [1.0, 0.4]])
-    assert found["mean"] == pytest.approx([1, 0.3])
-    assert found["seeds"] == [[1.0, 0.2], [1.0, 0.4]]
-    assert found["low"] == [1, 0] and found["high"] == [1, 1]  # 0.3 ± 12.706 · 0.1, cut
-    alone = learning.over_seeds([[0.5, 0.25]])
-    assert alone == {"mean": [0.5, 0.25], "low": None, "high": None, "seeds": [[0.5, 0.25]]}
-
-
-@pytest.mark.parametrize(
-    ("share", "said"), [(0.934, "93 %"), (1.0, "100 %"), (0.9996, "99.9 %"), (0.0, "0 %")]
-)
-def test_percentages(share: float, said: str) -> None:
-    assert learning.percent(share) == said
-    assert learning.percent(share, "zh") == said.replace(" ", "")
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        (Fields(count=0), "count to be a whole number from 1 to 9, got 0"),
-        (Fields(count=True), "count to be a whole number from 1 to 9, got True"),
-        (Fields(count=1.5), "count to be a whole number from 1 to 9, got 1.5"),
-        (Fields(values=()), "values to be rising whole numbers from 1 to 9, got \\(\\); try 1, 2"),
-        (Fields(values=(2, 1)), "values to be rising whole numbers from 1 to 9, got \\(2, 1\\)"),
-        (Fields(values=(1, 1)), "values to be rising whole numbers"),
-        (Fields(values=(1, 10)), "values to be rising whole numbers from 1 to 9, got \\(1, 10\\)"),
-    ],
-)
-def test_wrong_numbers_are_refused(fields: Fields, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        checks.check_whole(fields, count=(1, 9))
-        checks.check_rising(fields, "values", 1, 9)
-
-
-@pytest.mark.parametrize("rates", [(), (0.0,), (1.0,), (math.nan,), (0.1, 0.1)])
-def test_wrong_learning_rates_are_refused(rates: tuple[float, ...]) -> None:
-    with pytest.raises(ValueError, match="learning rate"):
-        checks.check_rates(rates)
