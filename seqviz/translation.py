@@ -16,7 +16,7 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, overload
@@ -35,6 +35,7 @@ from seqviz.attention_map import KINDS, AttentionMap
 from seqviz.corpus import MAX_SOURCE_PIECES, MAX_SOURCE_WORDS, MAX_TARGET_PIECES
 from seqviz.shipped import ModelError, models_folder
 from seqviz.styles import escape
+from seqviz.translating import unknown
 
 MAX_BATCH_PIECES = 6_000
 """Source pieces, padding and beams included, that are decoded at once."""
@@ -46,9 +47,9 @@ MAX_PARTS_WITH_ATTENTION = 20
 class Note(NamedTuple):
     """Something a reader should know about a translation.
 
-    `kind` is one of "empty", "surrogate", "unknown", "split", "truncated", "limit", "repetition",
-    "language", "forced"; `message` says it in English, `values` holds the pieces of it for other
-    languages.
+    `kind` is one of "empty", "surrogate", "unknown", "copied", "split", "truncated", "limit",
+    "repetition", "language", "forced"; `message` says it in English, `values` holds the pieces of it
+    for other languages.
     """
 
     kind: str
@@ -77,8 +78,9 @@ class Translation:
         model: name of the model.
         source: the text as it was given.
         text: the translation, in the plain form that scores are computed on.
-        source_tokens, target_tokens: pieces, with the end token where there is one. A source piece
-            outside the vocabulary shows its own characters.
+        source_tokens, target_tokens: pieces, with the end token where there is one. A piece outside the
+            vocabulary shows its own characters, in the target those of the source that it stands for.
+            Empty where nothing was decoded: for an empty text, and one that was copied.
         source_words, target_words: whitespace words.
         source_word_index, target_word_index: number of the word each token lies in, -1 for the end token.
         target_ids: vocabulary ids of the target tokens.
@@ -133,6 +135,10 @@ class Translation:
                 raise ValueError(
                     f"{self.model} has no attention: its decoder sees one fixed vector; "
                     "use lstm-attention or transformer, or saliency, which every model has"
+                )
+            if self.text and not self.target_tokens:
+                raise ValueError(
+                    "expected a text that was decoded, got one that was copied as it is"
                 )
             raise ValueError("translated without attention; call translate(text, attention=True)")
         source = (self.source_tokens, self.source_word_index, self.source_words)
@@ -334,7 +340,10 @@ class Translator:
         """Translate a text, or each text of a list.
 
         An empty text gives an empty translation. A text over `MAX_SOURCE_WORDS` English words or
-        `MAX_SOURCE_PIECES` pieces is translated sentence by sentence. What happened stands in `notes`.
+        `MAX_SOURCE_PIECES` pieces is translated sentence by sentence. A model may write the unknown piece
+        as often as the source holds one; the characters that it stands for are put in its place (see
+        `seqviz.translating.unknown`). A text in which nothing else has a letter or digit comes back as it
+        is. What happened stands in `notes`.
 
         Args:
             text: English text, or a list of texts, which are translated in batches.
@@ -401,7 +410,7 @@ class Translator:
                 "expected a text to translate, got an empty one; give a text, or no prefix_ids"
             )
         (unit,) = plan.units
-        self._check_prefix(prefix, output_limit(len(unit.ids)))
+        self._check_prefix(prefix, unit)
         keep = attention is None or attention
         translation = self._assemble(plan, self._translate_batch([unit], num_beams, keep, prefix))
         pieces = "piece was" if len(prefix) == 1 else "pieces were"
@@ -415,7 +424,9 @@ class Translator:
         """What the model would most probably have written at each step of a translation.
 
         One teacher-forced pass: each step sees the source and exactly the target tokens before it. As in
-        search, unknown and padding tokens are left out, with their share of the probability.
+        search, the padding token is left out, with its share of the probability, and so is the unknown
+        one where the target holds as many already as the source. An unknown piece that was taken shows
+        the characters that it stands for.
 
         Args:
             translation: of any search, also one that was made by another model.
@@ -452,18 +463,30 @@ class Translator:
             use_cache=False,
         ).logits[0]  # (T, V)
         log_probs = logits.float().log_softmax(dim=-1)
-        forbidden = [self.tokenizer.unk_token_id, self.tokenizer.pad_token_id]
-        log_probs[:, forbidden] = float("-inf")
-        best, ids = log_probs.topk(min(count, log_probs.shape[1] - len(forbidden)), dim=-1)
-        return tuple(
-            tuple(
-                Candidate(id_, token, math.exp(value), value)
-                for id_, token, value in zip(
-                    row, self.tokenizer.convert_ids_to_tokens(row), values, strict=True
+        log_probs[:, self.tokenizer.pad_token_id] = float("-inf")
+        unk = self.tokenizer.unk_token_id
+        ration = units[0].ids.count(unk)
+        for place in range(len(log_probs)):
+            if translation.target_ids[:place].count(unk) >= ration:
+                log_probs[place, unk] = float("-inf")
+        best, ids = log_probs.topk(min(count, log_probs.shape[1] - 1), dim=-1)
+        steps = []
+        for place, (row, values) in enumerate(zip(ids.tolist(), best.tolist(), strict=True)):
+            tokens = self.tokenizer.convert_ids_to_tokens(row)
+            taken = translation.target_ids[place]
+            steps.append(
+                tuple(
+                    Candidate(
+                        id_,
+                        translation.target_tokens[place] if id_ == taken == unk else token,
+                        math.exp(value),
+                        value,
+                    )
+                    for id_, token, value in zip(row, tokens, values, strict=True)
+                    if value > float("-inf")
                 )
             )
-            for row, values in zip(ids.tolist(), best.tolist(), strict=True)
-        )
+        return tuple(steps)
 
     def _plan_of(self, text: str | Translation) -> _Plan:
         if isinstance(text, Translation):
@@ -472,13 +495,14 @@ class Translator:
             raise TypeError(f"expected text or a translation, got {type(text).__name__}")
         return _plan(self.tokenizer, text, self._reads_english)
 
-    def _check_prefix(self, prefix: tuple[int, ...], limit: int) -> None:
-        """An output can begin with these ids, and has at most `limit` tokens."""
+    def _check_prefix(self, prefix: tuple[int, ...], unit: _Unit) -> None:
+        """The output for a source can begin with these ids."""
+        limit = output_limit(len(unit.ids))
         size, end = len(self.tokenizer), self.tokenizer.eos_token_id
-        forbidden = {
-            self.tokenizer.unk_token_id: self.tokenizer.unk_token,
-            self.tokenizer.pad_token_id: self.tokenizer.pad_token,
-        }
+        unk = self.tokenizer.unk_token_id
+        forbidden = {self.tokenizer.pad_token_id: self.tokenizer.pad_token}
+        if prefix.count(unk) > unit.ids.count(unk):
+            forbidden[unk] = self.tokenizer.unk_token
         for place, id_ in enumerate(prefix):
             if not 0 <= id_ < size:
                 raise ValueError(
@@ -505,8 +529,12 @@ class Translator:
         self, units: list[_Unit], num_beams: int, attention: bool
     ) -> list[Translation]:
         """Translate sentences within the caps, those of like length together."""
-        order = sorted(range(len(units)), key=lambda i: len(units[i].ids))
         results: dict[int, Translation] = {}
+        for i, unit in enumerate(units):
+            if unknown.nothing_known(unit.pieces, unit.ids, self.tokenizer.unk_token_id):
+                results[i] = self._copied(unit, num_beams)
+        order = [i for i in range(len(units)) if i not in results]
+        order.sort(key=lambda i: len(units[i].ids))
         while order:
             longest = len(units[order[-1]].ids) + 1
             size = max(1, MAX_BATCH_PIECES // (longest * num_beams))
@@ -530,11 +558,14 @@ class Translator:
         started = time.perf_counter()
         input_ids, mask = self._pad([(*unit.ids, self.tokenizer.eos_token_id) for unit in units])
         limits = [output_limit(len(unit.ids)) for unit in units]
+        unk = self.tokenizer.unk_token_id
         settings: dict[str, Any] = {
             "start_token_id": self.model.config.decoder_start_token_id,
             "eos_token_id": self.tokenizer.eos_token_id,
-            "forbidden_token_ids": (self.tokenizer.unk_token_id, self.tokenizer.pad_token_id),
+            "forbidden_token_ids": (self.tokenizer.pad_token_id,),
             "prefix": prefix,
+            "rationed_token_id": unk,
+            "rations": [unit.ids.count(unk) for unit in units],
         }
         recorder = Recorder(self._stepper) if attention and len(units) == num_beams == 1 else None
         if num_beams == 1:
@@ -563,6 +594,41 @@ class Translator:
             mask[index, : len(row)] = 1
         return ids.to(self.device), mask.to(self.device)
 
+    def _copied(self, unit: _Unit, num_beams: int) -> Translation:
+        note = Note("copied", "no piece of this is known to the models: it comes back as it is")
+        return Translation(
+            model=self.name,
+            source=unit.text,
+            text=unit.text,
+            source_words=unit.words,
+            target_words=unit.words,
+            num_beams=num_beams,
+            notes=(*unit.notes, note),
+        )
+
+    def _with_unknown(
+        self,
+        unit: _Unit,
+        target_ids: tuple[int, ...],
+        attentions: dict[str, np.ndarray],
+    ) -> tuple[list[str], tuple[Note, ...]]:
+        """The pieces of an output, unknown ones as what they stand for, and a note on what is missing."""
+        pieces = self.tokenizer.convert_ids_to_tokens(list(target_ids))
+        unk = self.tokenizer.unk_token_id
+        if unk in target_ids and unit.ids.count(unk) > 1:
+            attentions = attentions or self.attend(unit.ids, target_ids)
+        found = unknown.places(unit.ids, target_ids, unk, attentions.get("cross"))
+        for step, place in found.items():
+            pieces[step] = unit.pieces[place]
+        written = set(found.values())
+        missing = dict.fromkeys(
+            character
+            for place, id_ in enumerate(unit.ids)
+            if id_ == unk and place not in written
+            for character in unit.pieces[place]
+        )
+        return pieces, (_unknown_note(missing),) if missing else ()
+
     def _translation(
         self,
         unit: _Unit,
@@ -573,9 +639,9 @@ class Translator:
     ) -> Translation:
         eos = self.tokenizer.eos_token
         ids = found.ids[:-1] if found.finished else found.ids
-        pieces = self.tokenizer.convert_ids_to_tokens(list(ids))
+        pieces, missing = self._with_unknown(unit, ids, attentions)
         words, word_index = tokenizers.group_pieces(pieces)
-        notes = list(unit.notes)
+        notes = [*missing, *unit.notes]
         if not found.finished:
             notes.append(
                 Note(
@@ -745,10 +811,6 @@ class Translator:
             source_words += part.source_words
             target_words += part.target_words
         log_probs = tuple(p for part in outputs for p in part.token_log_probs)
-        notes = list(plan.notes)
-        for note in (note for part in outputs for note in part.notes):
-            if note.kind not in {n.kind for n in notes}:
-                notes.append(note)
         return Translation(
             model=self.name,
             source=plan.text,
@@ -764,9 +826,24 @@ class Translator:
             score=sum(log_probs) / max(1, len(log_probs)),
             seconds=sum(part.seconds for part in outputs),
             num_beams=outputs[0].num_beams,
-            notes=tuple(notes),
+            notes=_merged((*plan.notes, *(note for part in outputs for note in part.notes))),
             parts=tuple(outputs),
         )
+
+
+def _unknown_note(characters: Iterable[str]) -> Note:
+    shown = tuple(characters)[:10]
+    return Note("unknown", f"unknown to the models: {' '.join(shown)}", shown)
+
+
+def _merged(notes: Sequence[Note]) -> tuple[Note, ...]:
+    """Each kind once, the first; unknown characters of all."""
+    kinds: dict[str, Note] = {}
+    for note in notes:
+        first = kinds.setdefault(note.kind, note)
+        if note.kind == "unknown" and note is not first:
+            kinds["unknown"] = _unknown_note(dict.fromkeys((*first.values, *note.values)))
+    return tuple(kinds.values())
 
 
 def _arrays(weights: dict[str, Tensor]) -> dict[str, np.ndarray]:
@@ -870,17 +947,13 @@ def _fits(unit: _Unit) -> bool:
 
 def _unit(tokenizer: Any, text: str) -> _Unit:
     cut = tokenizers.segment(tokenizer, text)
-    notes = ()
-    if cut.unknown:
-        shown = " ".join(cut.unknown[:10])
-        notes = (Note("unknown", f"unknown to the models: {shown}", cut.unknown[:10]),)
     return _Unit(
         text=text,
         ids=tuple(cut.ids),
         pieces=tuple(cut.pieces),
         words=tuple(cut.words),
         word_index=tuple(cut.word_of_piece),
-        notes=notes,
+        notes=(),
     )
 
 
@@ -898,7 +971,7 @@ def _cut(unit: _Unit) -> list[_Unit]:
             and unit.word_index[end] - first_word < MAX_SOURCE_WORDS
         ):
             end += 1
-        notes = unit.notes if not found else ()
+        notes: tuple[Note, ...] = ()
         resume = end
         if end < total and unit.word_index[end] == unit.word_index[end - 1]:
             if unit.word_index[end] > first_word:  # back to the beginning of the cut word
@@ -908,7 +981,7 @@ def _cut(unit: _Unit) -> list[_Unit]:
             else:
                 while resume < total and unit.word_index[resume] == first_word:
                     resume += 1
-                notes += (
+                notes = (
                     Note(
                         "truncated",
                         f"one word has {resume - start} pieces, only the first {end - start} were read",

@@ -21,7 +21,7 @@ LAYERS = [
     {"tokenizer", "corpus", "data", "attention_map", "heatmap", "inline"},
     {"architectures"},
     {"search"},
-    {"translation", "training"},
+    {"translation", "translating", "training"},
     {
         *(
             "looking",

@@ -58,8 +58,11 @@ def test_candidates_are_what_search_chose_from(
     translation = translator.translate(text, beams)
     steps = translator.candidates(translation, 300)
     assert len(steps) == len(translation.target_ids)
-    forbidden = {translator.tokenizer.unk_token_id, translator.tokenizer.pad_token_id}
+    unknown, padding = translator.tokenizer.unk_token_id, translator.tokenizer.pad_token_id
+    ids = translator.tokenizer(text, add_special_tokens=False).input_ids
     for place, (step, taken) in enumerate(zip(steps, translation.target_ids)):
+        rest = ids.count(unknown) - translation.target_ids[:place].count(unknown)
+        forbidden = {padding} | ({unknown} if rest <= 0 else set())
         found = {candidate.token_id: candidate for candidate in step}
         assert found.keys() == set(range(len(translator.tokenizer))) - forbidden
         assert found[taken].log_prob == pytest.approx(translation.token_log_probs[place], abs=1e-4)

@@ -419,7 +419,8 @@ def _panel(
     """The picture of one model, and what a visitor should know of it."""
     translation = units[min(choice.part, len(units) - 1)]
     if not translation.source_tokens:
-        return None, words("attention_empty", language)
+        copied = bool(translation.text)  # a note says so
+        return None, "" if copied else words("attention_empty", language)
     if choice.view == "attention" and name in FIXED:
         vector = service.translator(name).vector(translation)
         return Panel(translation, vector=vector), ""

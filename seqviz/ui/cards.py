@@ -72,6 +72,8 @@ def target_text(
     """
     from seqviz.translation import repeated_spans
 
+    if not translation.target_tokens and any(note.kind == "copied" for note in translation.notes):
+        return escape(translation.text)  # no model was sure of it
     repeated: set[int] = set()
     for start, end in repeated_spans(translation.target_words):
         repeated.update(range(start, end))

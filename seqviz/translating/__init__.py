@@ -1,0 +1,1 @@
+"""What is looked at around a translation: its unknown characters, its numbers."""
