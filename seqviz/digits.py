@@ -47,6 +47,9 @@ _TIME = {
         rf"|(?P<hour_2>{_HOUR}) ?(?:[hH]|heures?)\b"
     ),
 }
+_ROMAN_ORDINAL = (  # each with its own marks: "Inde" and "Vers" are none
+    r"I(?=(?:ers?|ères?|res?)(?!\w))|II(?=nde?s?(?!\w))|[IVX]+(?=(?:es?|èmes?|ièmes?|è)(?!\w))"
+)
 _ROMAN = {"I": 1, "V": 5, "X": 10}
 
 
@@ -131,7 +134,7 @@ def _pattern(language: str) -> re.Pattern[str]:
         dotted = r"[0-9]+(?:\.[0-9]+){2,}"
     marks = _ORDINAL.get(language)
     ordinal = rf"|(?P<ordinal>[0-9]+)(?={marks}(?!\w))" if marks else ""
-    roman = rf"|(?<!\w)(?P<roman>[IVX]+)(?={marks}(?!\w))" if language == "fr" else ""
+    roman_ordinal = rf"|(?<!\w)(?P<roman>{_ROMAN_ORDINAL})" if language == "fr" else ""
     scale = "|".join(sorted(_SCALE.get(language, ()), key=len, reverse=True))
     after = rf"(?:(?=[ \u00a0-](?P<scale>{scale})(?!\w)))?" if scale else ""
     return re.compile(
@@ -140,7 +143,7 @@ def _pattern(language: str) -> re.Pattern[str]:
         r"|(?P<date>[0-9]{1,2}(?P<mark>[/.-])[0-9]{1,2}(?P=mark)[0-9]{4}|[0-9]{1,2}/[0-9]{1,2}/[0-9]{2})(?![0-9])"
         rf"|(?P<dotted>{dotted})"
         rf"|(?P<time>{_TIME.get(language, _TIME['en'])})"
-        rf"{ordinal}{roman}"
+        rf"{ordinal}{roman_ordinal}"
         r"|(?P<decade>[0-9]{2,4})(?='?s(?!\w))"
         rf"|{number}{after})"
     )
@@ -156,7 +159,7 @@ def _read(match: re.Match[str], language: str) -> Number:
     if found["dotted"]:
         return Number(start, match.end(), "code", found["dotted"], (found["dotted"],))
     if found.get("roman"):
-        worth = str(_roman(found["roman"]))
+        worth = str(roman(found["roman"]))
         return Number(start, match.end(), "ordinal", worth, (worth,))
     if found.get("ordinal"):
         return Number(start, match.end(), "ordinal", found["ordinal"], (_plain(found["ordinal"]),))
@@ -234,7 +237,8 @@ def _shifted(digits: str, places: int) -> str:
     return _plain(f"{whole}{fraction[:places]}.{fraction[places:]}")
 
 
-def _roman(text: str) -> int:
+def roman(text: str) -> int:
+    """What a Roman number of I, V and X is worth."""
     worth = [_ROMAN[letter] for letter in text]
     return sum(-one if one < max(worth[place:]) else one for place, one in enumerate(worth))
 

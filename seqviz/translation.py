@@ -35,7 +35,7 @@ from seqviz.attention_map import KINDS, AttentionMap
 from seqviz.corpus import MAX_SOURCE_PIECES, MAX_SOURCE_WORDS, MAX_TARGET_PIECES
 from seqviz.shipped import ModelError, models_folder
 from seqviz.styles import escape
-from seqviz.translating import unknown
+from seqviz.translating import numbers, unknown
 
 MAX_BATCH_PIECES = 6_000
 """Source pieces, padding and beams included, that are decoded at once."""
@@ -48,7 +48,7 @@ class Note(NamedTuple):
     """Something a reader should know about a translation.
 
     `kind` is one of "empty", "surrogate", "unknown", "copied", "split", "truncated", "limit",
-    "repetition", "language", "forced"; `message` says it in English, `values` holds the pieces of it
+    "repetition", "numbers", "language", "forced"; `message` says it in English, `values` holds the pieces of it
     for other languages.
     """
 
@@ -309,7 +309,9 @@ class Translator:
         self.tokenizer = tokenizer
         self.name = name
         self.training = training or {}
-        self._reads_english = self.training.get("languages", ["en"])[0] == "en"
+        languages = self.training.get("languages", [])
+        self._languages: tuple[str, str] = (*languages,) if len(languages) == 2 else ("en", "fr")
+        self._reads_english = self._languages[0] == "en"
         self._stepper = stepper_for(model)
 
     def __repr__(self) -> str:
@@ -654,6 +656,9 @@ class Translator:
         if repeated:
             shown = " ".join(words[repeated[0][0] : repeated[0][1]][:8])
             notes.append(Note("repetition", f"repeats itself: {shown}", (shown,)))
+        differ = numbers.differences(unit.text, " ".join(words), *self._languages)
+        if any(differ):
+            notes.append(_numbers_note(*differ))
         end = (eos,) if found.finished else ()
         end_index = (-1,) if found.finished else ()
         return Translation(
@@ -826,7 +831,7 @@ class Translator:
             score=sum(log_probs) / max(1, len(log_probs)),
             seconds=sum(part.seconds for part in outputs),
             num_beams=outputs[0].num_beams,
-            notes=_merged((*plan.notes, *(note for part in outputs for note in part.notes))),
+            notes=merged_notes((*plan.notes, *(note for part in outputs for note in part.notes))),
             parts=tuple(outputs),
         )
 
@@ -836,13 +841,27 @@ def _unknown_note(characters: Iterable[str]) -> Note:
     return Note("unknown", f"unknown to the models: {' '.join(shown)}", shown)
 
 
-def _merged(notes: Sequence[Note]) -> tuple[Note, ...]:
-    """Each kind once, the first; unknown characters of all."""
+def _numbers_note(missing: tuple[str, ...], invented: tuple[str, ...]) -> Note:
+    said = [
+        f"{what} {', '.join(dict.fromkeys(which))}"
+        for what, which in (("missing", missing), ("not in the source", invented))
+        if which
+    ]
+    return Note("numbers", f"check the numbers: {'; '.join(said)}", (missing, invented))
+
+
+def merged_notes(notes: Iterable[Note]) -> tuple[Note, ...]:
+    """Each kind once, the first; but the unknown characters and the numbers of all."""
     kinds: dict[str, Note] = {}
     for note in notes:
         first = kinds.setdefault(note.kind, note)
-        if note.kind == "unknown" and note is not first:
+        if first is note:
+            continue
+        if note.kind == "unknown":
             kinds["unknown"] = _unknown_note(dict.fromkeys((*first.values, *note.values)))
+        elif note.kind == "numbers":
+            missing, invented = (a + b for a, b in zip(first.values, note.values, strict=True))
+            kinds["numbers"] = _numbers_note(missing, invented)
     return tuple(kinds.values())
 
 
@@ -1035,11 +1054,15 @@ def looks_english(text: str) -> bool:
 # What comes out
 
 
+_REPEATED_LETTERS = re.compile(r"([^\W\d_])\1{3,}|([^\W\d_]{2,10}?)\2{2,}")
+
+
 def repeated_spans(words: Sequence[str]) -> list[tuple[int, int]]:
     """Where a text repeats itself, as word ranges [start, end).
 
     Counted are a sequence of 1 to 8 words said three times or more in a row (two words or more: also
-    twice, if it has four words), and any sequence of four words that occurs three times.
+    twice, if it has four words), any sequence of four words that occurs three times, and a word in which
+    letters repeat: one four times in a row, two or more three times.
     """
     plain = [re.sub(r"\W", "", word.lower()) or word for word in words]
     spans: list[tuple[int, int]] = []
@@ -1055,6 +1078,8 @@ def repeated_spans(words: Sequence[str]) -> list[tuple[int, int]]:
             if times >= 3 or (times == 2 and size >= 4):
                 found = end
                 break
+        if found is None and _REPEATED_LETTERS.search(plain[start]):
+            found = start + 1
         if found:
             spans.append((start, found))
             start = found

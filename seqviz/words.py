@@ -67,6 +67,9 @@ WORDS: dict[str, dict[str, str]] = {
         "note_truncated": "One word has {pieces} pieces; only the first {read} were read.",
         "note_limit": "Did not come to an end: stopped after {number} pieces.",
         "note_repetition": "Repeats itself: {shown}",
+        "note_numbers": "Check the numbers. Missing: {missing}. Not in the source: {invented}.",
+        "note_numbers_missing": "Check the numbers. Missing: {missing}.",
+        "note_numbers_invented": "Check the numbers. Not in the source: {invented}.",
         "note_forced": "The start was given, not the model’s own; pieces given: {number}",
         # Translate tab
         "translate_lead": "The same sentence through four models, in the order history built them. "
@@ -442,6 +445,9 @@ WORDS: dict[str, dict[str, str]] = {
         "note_truncated": "有一个词长达 {pieces} 个词元，只读了前 {read} 个。",
         "note_limit": "没能自己收尾，写到第 {number} 个词元时被截断。",
         "note_repetition": "出现重复：{shown}",
+        "note_numbers": "请核对数字。译文里少了：{missing}；原文里没有：{invented}。",
+        "note_numbers_missing": "请核对数字。译文里少了：{missing}。",
+        "note_numbers_invented": "请核对数字。原文里没有：{invented}。",
         "note_forced": "开头的 {number} 个词元是指定的。",
         # Translate tab
         "translate_lead": "同一句话交给四个模型，按问世先后排列。看看谁漏了词，谁在原地打转。",

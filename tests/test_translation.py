@@ -340,6 +340,10 @@ def test_split_sentences() -> None:
         ("we must act now we must act now please", [(0, 8)]),
         ("x x x y y y", [(0, 3), (3, 6)]),
         ("", []),
+        ("une manananananera verte", [(1, 2)]),
+        ("oui oooooh non", [(1, 2)]),
+        ("la parliparliparliment", [(1, 2)]),
+        ("1000000 barbare coloriage papa Tatooine créée hihi", []),
     ],
 )
 def test_repeated_spans(text: str, spans: list[tuple[int, int]]) -> None:

@@ -131,23 +131,27 @@ def note_text(note: Note, language: str) -> str:
             return words("note_truncated", language, pieces=values[0], read=values[1])
         if note.kind in ("split", "limit", "forced"):
             return words(f"note_{note.kind}", language, number=values[0])
+        if note.kind == "numbers":
+            missing, invented = (", ".join(dict.fromkeys(map(str, which))) for which in values)
+            which = "" if missing and invented else "_missing" if missing else "_invented"
+            return words(f"note_numbers{which}", language, missing=missing, invented=invented)
         if note.kind == "repetition":
             return words("note_repetition", language, shown=values[0])
         return words(f"note_{note.kind}", language)
-    except (KeyError, IndexError):
+    except (KeyError, IndexError, ValueError):
         return note.message
 
 
 def notes(translations: Iterable[Translation], language: str) -> str:
     """What a reader should know, each kind once, as a list; empty where nothing happened."""
-    kinds: dict[str, Note] = {}
-    for translation in translations:
-        for note in translation.notes:
-            kinds.setdefault(note.kind, note)
-    kinds.pop("language", None)  # said once for all models, beside the text
-    if not kinds:
+    from seqviz.translation import merged_notes
+
+    found = merged_notes(note for translation in translations for note in translation.notes)
+    # The language is said once for all models, beside the text.
+    shown = [note_text(note, language) for note in found if note.kind != "language"]
+    if not shown:
         return ""
-    items = "".join(f"<li>{escape(note_text(note, language))}</li>" for note in kinds.values())
+    items = "".join(f"<li>{escape(text)}</li>" for text in shown)
     return f'<ul class="notes">{items}</ul>'
 
 

@@ -1,0 +1,124 @@
+"""Numbers that a translation lost, changed or invented.
+
+A digit that changes is the worst lie a translator tells, so it is said. Formats may differ (1,234.56 is
+1 234,56, 6 p.m. is 18 h, 03/04/2025 is the 3rd of April), and so may figures and words (3, trois).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from seqviz import digits
+from seqviz.digits import Number
+from seqviz.translating import number_words
+
+
+class Differences(NamedTuple):
+    """Numbers as they are written: of the source that the target lacks, and the other way round."""
+
+    missing: tuple[str, ...]
+    invented: tuple[str, ...]
+
+
+def differences(
+    source: str, target: str, source_language: str = "en", target_language: str = "fr"
+) -> Differences:
+    """Which numbers in digits one side has and the other has not, neither in digits nor in words.
+
+    Where the number words of a language are not known, a number that only one side has may be a word
+    on the other: then there is a difference only where both sides have one.
+    """
+    missing = digits.numbers(source, source_language)
+    invented = digits.numbers(target, target_language)
+    for one, other in digits.matched(missing, invented):
+        if _same_scale(one, other):
+            missing.remove(one)
+            invented.remove(other)
+    if not missing and not invented:
+        return Differences((), ())
+    left = _Side(missing, number_words.read(source, source_language))
+    right = _Side(invented, number_words.read(target, target_language))
+    for one, other in ((left, right), (right, left)):
+        for number in list(one.numbers):
+            if number in one.numbers and other.holds(number):
+                one.numbers.remove(number)
+    known = number_words.LANGUAGES.issuperset((source_language, target_language))
+    if not known and not (left.numbers and right.numbers):
+        return Differences((), ())
+    return Differences(
+        tuple(source[n.start : n.end] for n in left.numbers),
+        tuple(target[n.start : n.end] for n in right.numbers),
+    )
+
+
+def _same_scale(one: Number, other: Number) -> bool:
+    """Not 2.5 million here and 2.5 billion there; one of them may be without: 2 to 3 million."""
+    scales = [{v for v in number.values[1:] if ":" not in v} for number in (one, other)]
+    return (
+        one.kind != "number" or other.kind != "number" or not all(scales) or scales[0] == scales[1]
+    )
+
+
+class _Side:
+    """What one side has that is not paired yet: numbers in digits, and number words."""
+
+    def __init__(self, numbers: list[Number], words: number_words.Words) -> None:
+        self.numbers = numbers
+        self.words = list(words.numbers)
+        self.months = words.months
+        self.before = words.before
+
+    def holds(self, number: Number) -> bool:
+        """This side says `number` in another way; what says it is used up."""
+        return any(self._take(parts) for parts in _ways(number, self.months, self.before))
+
+    def _take(self, parts: Sequence[str]) -> bool:
+        """Each part is a number or word of this side: take them all, or none."""
+        numbers, words = list(self.numbers), list(self.words)
+        for part in parts:
+            # Whole numbers in digits are paired already, but for dates in another order.
+            of_digits = (n for n in numbers if n.kind == "date" or len(parts) > 1)
+            found = next((n for n in of_digits if part in n.values), None)
+            word = next((w for w in words if part in w), None)
+            if found is not None:
+                numbers.remove(found)
+            elif word is not None:
+                words.remove(word)
+            else:
+                return False
+        self.numbers[:], self.words[:] = numbers, words
+        return True
+
+
+def _ways(number: Number, months: frozenset[str], before: bool) -> list[tuple[str, ...]]:
+    """How else a number may be said, each way as the values of its parts."""
+    if number.kind == "date":
+        return _ways_of_date(number, months)
+    ways: list[tuple[str, ...]] = [(value,) for value in number.values]
+    for value in number.values:
+        hour, colon, minute = value.partition(":")
+        if colon:
+            minute = str(int(minute))
+            hours = [hour] if int(hour) < 13 else [hour, str(int(hour) - 12)]
+            ways += [(h, minute) if minute != "0" else (h,) for h in hours]
+            if before and int(minute) >= 30:
+                # The clock may go up to 12 or to 24.
+                nexts = {str((int(hour) + 1) % top or top) for top in (12, 24)}
+                ways += [(after, str(60 - int(minute))) for after in sorted(nexts)]
+        whole, point, fraction = value.partition(".")
+        if point and fraction in ("5", "25", "75"):
+            ways.append((whole, f"0.{fraction}"))
+    return ways
+
+
+def _ways_of_date(number: Number, months: frozenset[str]) -> list[tuple[str, ...]]:
+    """A date with its month as a word, or with day and month in the other order."""
+    first, second, year = number.value.split("/")
+    ways: list[tuple[str, ...]] = [(f"{second}/{first}/{year}",)]
+    if len(year) <= 2:
+        ways += [(f"{a}/{b}/20{year:0>2}",) for a, b in ((first, second), (second, first))]
+    for day, month in ((first, second), (second, first)):
+        if month in months:
+            ways += [(day, year), (day, f"20{year:0>2}")]
+    return ways
