@@ -17,7 +17,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 
 LAYERS = [
-    {"version", "styles", "report", "scores", "shipped", "words", "digits"},
+    {"version", "styles", "report", "scores", "shipped", "words", "language", "digits"},
     {"tokenizer", "corpus", "data", "attention_map", "heatmap", "inline"},
     {"architectures"},
     {"search"},
