@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.abc
-import importlib.util
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -74,8 +73,10 @@ class _WhenTransformersIsImported(importlib.abc.MetaPathFinder):
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
         if fullname != "transformers":
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
+        # Asked of the other finders: whoever only asks must not use this one up.
+        others = [finder for finder in sys.meta_path if finder is not self]
+        found = (finder.find_spec(fullname, path, target) for finder in others)
+        spec = next(filter(None, found), None)
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
 

@@ -1,6 +1,6 @@
 """Attention maps, saliency and fixed vectors as files: what the page and `seqviz attend` hand out.
 
-    panel = Panel.of_map(translation, translation.attention("cross").words())
+    panel = Panel(translation, translation.attention("cross").words())
     data, note = export([panel], "svg")
 
 Shapes: `T` rows (target), `S` columns (source), `D` numbers of a vector.
