@@ -760,6 +760,40 @@ def quality(
     typer.echo(f"{out} written", err=True)
 
 
+@app.command()
+def probes(
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A shipped model or a model folder; several times; all four if left out."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="JSON file that the report with all outputs is written to.")
+    ] = None,
+) -> None:
+    """Count the numbers and names that come through, and the right answers to what visitors type first.
+
+    Translated greedily; which answers count was written by hand before any output was seen.
+
+    Examples: seqviz probes
+    seqviz probes --model transformer --out probes.json
+    """
+    folders = _model_folders(model)
+    if out and out.is_dir():
+        raise UsageError(f"expected a file for --out, got the folder {out}; name a file in it")
+    from seqviz import probes as hand_written
+    from seqviz.translation import load
+
+    translators = {name: load(folder) for name, folder in folders.items()}
+    chosen = "".join(f" --model {name}" for name in folders if model)
+    found = hand_written.report(translators, f"seqviz probes{chosen}")
+    typer.echo(hand_written.table(found.results["results"]))
+    if out:
+        found.write(out)
+        typer.echo(f"{out} written", err=True)
+
+
 def _translate_plan(
     plan: Plan, works: Mapping[str, Work], place: Path, workers: int | None, device: str | None
 ) -> None:

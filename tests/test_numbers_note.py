@@ -46,6 +46,12 @@ def test_missing_and_invented_are_named_as_they_are_written() -> None:
     assert differences("Room 305.", "La chambre.") == Differences(("305",), ())
     # Digits alone are not all of a number.
     assert differences("2.5 billion", "2,5 millions") == Differences(("2.5",), ("2,5",))
+    assert differences("15 euros", "15 millions d'euros") == Differences(("15",), ("15",))
+    assert differences("2 to 3 million euros", "2 à 3 millions d'euros") == ((), ())
+    assert differences("£2m is 2,000", "2 millions sont 2 000") == ((), ())
+    # Groups of digits may be set apart otherwise, but not in short numbers.
+    assert differences("Call 0612345678.", "Appelez le 06 12 34 56 87.").missing == ("0612345678",)
+    assert differences("2.5 %", "2, 5 %") == (("2.5",), ("2", "5"))
     # Each number counts: three times is not twice.
     assert differences("3, 3 and 3", "3 et 3") == Differences(("3",), ())
     # One word stands for one figure.

@@ -31,6 +31,7 @@ LAYERS = [
             "export",
             "length_report",
             "plotting",
+            "probes",
             "quality",
         ),
         "trials",

@@ -36,7 +36,7 @@ _OTHERS = {
     },
     "fr": {
         "0": "aucun aucune",
-        "1": "une seul seule",
+        "1": "seul seule",
         "2": "double",
         "3": "triple",
         "10": "dizaine décennie",
@@ -162,13 +162,12 @@ def _cardinal(token: str, language: str) -> str:
 def _run(tokens: list[str], start: int, language: str) -> tuple[int, int]:
     """The number that begins at a token, and where it ends; `start` where none begins."""
     worth_of = {word: i for i, word in enumerate(_UNITS[language].split())}
+    worth_of["une"] = 1
     worth_of |= {word: 10 * i for i, word in enumerate(_TENS[language].split(), start=2)}
     scales = _SCALES[language]
     total = current = 0
     end = place = start
-    if tokens[start] in ("a", "une") and not scales.keys().isdisjoint(
-        tokens[start + 1 : start + 2]
-    ):
+    if tokens[start] == "a" and not scales.keys().isdisjoint(tokens[start + 1 : start + 2]):
         place += 1  # "a hundred"; "a" alone is read by the caller
     while place < len(tokens):
         token = tokens[place]

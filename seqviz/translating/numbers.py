@@ -6,12 +6,15 @@ A digit that changes is the worst lie a translator tells, so it is said. Formats
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from seqviz import digits
 from seqviz.digits import Number
 from seqviz.translating import number_words
+
+_SCALE_WORD = re.compile(r"thousand|illion|mille|milli|[0-9] ?(?:k|m|bn)\b", re.IGNORECASE)
 
 
 class Differences(NamedTuple):
@@ -32,7 +35,7 @@ def differences(
     missing = digits.numbers(source, source_language)
     invented = digits.numbers(target, target_language)
     for one, other in digits.matched(missing, invented):
-        if _same_scale(one, other):
+        if _same_scale(one, source, other, target):
             missing.remove(one)
             invented.remove(other)
     if not missing and not invented:
@@ -43,6 +46,11 @@ def differences(
         for number in list(one.numbers):
             if number in one.numbers and other.holds(number):
                 one.numbers.remove(number)
+    for one, one_text, other, other_text in (
+        (left, source, right, target),
+        (right, target, left, source),
+    ):
+        _take_grouped(one, one_text, other, other_text)
     known = number_words.LANGUAGES.issuperset((source_language, target_language))
     if not known and not (left.numbers and right.numbers):
         return Differences((), ())
@@ -52,12 +60,33 @@ def differences(
     )
 
 
-def _same_scale(one: Number, other: Number) -> bool:
-    """Not 2.5 million here and 2.5 billion there; one of them may be without: 2 to 3 million."""
-    scales = [{v for v in number.values[1:] if ":" not in v} for number in (one, other)]
-    return (
-        one.kind != "number" or other.kind != "number" or not all(scales) or scales[0] == scales[1]
-    )
+def _take_grouped(one: _Side, one_text: str, other: _Side, other_text: str) -> None:
+    """Take away long numbers whose groups of digits the two sides set apart otherwise: 06 12 34 56 78."""
+    for group in re.finditer(r"[0-9]+(?:[ .-][0-9]+)+", one_text):
+        digits_only = re.sub("[^0-9]", "", group[0])
+        for number in list(other.numbers):
+            if len(digits_only) < 7 or number.kind != "number":
+                continue
+            grouped = re.match(r"[0-9]+(?:[ .-][0-9]+)*", other_text[number.start :])
+            if grouped and re.sub("[^0-9]", "", grouped[0]) == digits_only:
+                one.drop(group.start(), group.end())
+                other.drop(number.start, number.start + grouped.end())
+
+
+def _same_scale(one: Number, one_text: str, other: Number, other_text: str) -> bool:
+    """Not 2.5 million here and 2.5 billion there, nor 15 here and 15 million there.
+
+    One of them may be without where its text names a scale elsewhere: 2 to 3 million.
+    """
+    if one.kind != "number" or other.kind != "number":
+        return True
+    scaled = [{v for v in number.values[1:] if ":" not in v} for number in (one, other)]
+    if not any(scaled):
+        return True
+    worth = [found or {number.value} for found, number in zip(scaled, (one, other), strict=True)]
+    if all(scaled) or worth[0] & worth[1]:
+        return bool(worth[0] & worth[1])
+    return _SCALE_WORD.search(other_text if scaled[0] else one_text) is not None
 
 
 class _Side:
@@ -68,6 +97,10 @@ class _Side:
         self.words = list(words.numbers)
         self.months = words.months
         self.before = words.before
+
+    def drop(self, start: int, end: int) -> None:
+        """Nothing between these places of the text counts any more."""
+        self.numbers[:] = [n for n in self.numbers if n.end <= start or n.start >= end]
 
     def holds(self, number: Number) -> bool:
         """This side says `number` in another way; what says it is used up."""
@@ -109,6 +142,9 @@ def _ways(number: Number, months: frozenset[str], before: bool) -> list[tuple[st
         whole, point, fraction = value.partition(".")
         if point and fraction in ("5", "25", "75"):
             ways.append((whole, f"0.{fraction}"))
+        for scale in (10**3, 10**6, 10**9):  # un million et demi
+            if value.isdigit() and int(value) % scale == scale // 2:
+                ways.append((str(int(value) - scale // 2), "0.5"))
     return ways
 
 
