@@ -35,7 +35,7 @@ from seqviz.attention_map import KINDS, AttentionMap
 from seqviz.corpus import MAX_SOURCE_PIECES, MAX_SOURCE_WORDS, MAX_TARGET_PIECES
 from seqviz.shipped import ModelError, models_folder
 from seqviz.styles import escape
-from seqviz.translating import numbers, unknown
+from seqviz.translating import capitals, numbers, unknown
 
 MAX_BATCH_PIECES = 6_000
 """Source pieces, padding and beams included, that are decoded at once."""
@@ -47,7 +47,7 @@ MAX_PARTS_WITH_ATTENTION = 20
 class Note(NamedTuple):
     """Something a reader should know about a translation.
 
-    `kind` is one of "empty", "surrogate", "unknown", "copied", "split", "truncated", "limit",
+    `kind` is one of "empty", "surrogate", "capitals", "unknown", "copied", "split", "truncated", "limit",
     "repetition", "numbers", "language", "forced"; `message` says it in English, `values` holds the pieces of it
     for other languages.
     """
@@ -293,7 +293,12 @@ class Translator:
         tokenizer: the shared tokenizer.
         name: as in `MODEL_NAMES`.
         training: what ``training.json`` says.
+
+    Attributes:
+        lowers_capitals: a text in capitals is read in small letters, and a note says so.
     """
+
+    lowers_capitals = False
 
     def __init__(
         self,
@@ -495,7 +500,7 @@ class Translator:
             text = text.source
         if not isinstance(text, str):
             raise TypeError(f"expected text or a translation, got {type(text).__name__}")
-        return _plan(self.tokenizer, text, self._reads_english)
+        return _plan(self.tokenizer, text, self._reads_english, self.lowers_capitals)
 
     def _check_prefix(self, prefix: tuple[int, ...], unit: _Unit) -> None:
         """The output for a source can begin with these ids."""
@@ -926,7 +931,7 @@ def output_limit(source_pieces: int) -> int:
     return min(MAX_TARGET_PIECES + 1, 2 * source_pieces + 12)
 
 
-def _plan(tokenizer: Any, text: str, english: bool) -> _Plan:
+def _plan(tokenizer: Any, text: str, english: bool, lowers_capitals: bool = False) -> _Plan:
     """Normalise a text, say what is odd about it, and cut it into sentences if it is too long."""
     notes: list[Note] = []
     whole = tokenizers.replace_surrogates(text)
@@ -937,6 +942,10 @@ def _plan(tokenizer: Any, text: str, english: bool) -> _Plan:
     if not plain:
         notes.append(Note("empty", "nothing to translate: the text is empty"))
         return _Plan(text, (), tuple(notes))
+    small = capitals.lowered(plain) if lowers_capitals else None
+    if small is not None:
+        plain = small
+        notes.append(Note("capitals", "written in capitals: read in small letters"))
     if english and not looks_english(plain):
         notes.append(
             Note("language", "this does not look like English; the models read English only")
