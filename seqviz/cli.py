@@ -504,7 +504,7 @@ def attend(
                 f"expected a text that a model reads at once, got one that it reads in "
                 f"{len(translation.parts)} parts; give one sentence"
             )
-        if not translation.source_words or not translation.target_words:
+        if not translation.source_words or not translation.target_tokens:
             raise UsageError(f"expected a text with words, and words written by {name}, got none")
         # Beside a model with attention, one without it shows what it has, as on the page.
         if kind == "vector" or (
