@@ -136,6 +136,52 @@ def greedy(
     ]
 
 
+def _hypothesis(ids: Tensor, cumulative: Tensor, finished: bool) -> Hypothesis:
+    """An output (T,) of a beam from its sums of log-probabilities so far, (T,)."""
+    values = cumulative.tolist()
+    steps = [b - a for a, b in zip([0.0, *values[:-1]], values, strict=True)]
+    return Hypothesis(tuple(ids.tolist()), tuple(steps), finished)
+
+
+def _candidates(total: Tensor, eos_token_id: int) -> tuple[Tensor, ...]:
+    """The best ways to go on or to end: of 2 K at most K end, so K beginnings always remain.
+
+    Args:
+        total: sum of log-probabilities of every beam with every token, (B, K, V).
+    Returns:
+        sums, the beams that they come from, their tokens, and whether they end, each (B, 2 K), the best
+        first; places of the K among them that go on, (B, K), and where there are fewer, (B, K).
+    """
+    _, num_beams, vocabulary = total.shape
+    count = min(2 * num_beams, num_beams * vocabulary)
+    top, flat = total.flatten(1).topk(count, dim=-1)  # (B, 2 K)
+    beams, top_tokens = flat // vocabulary, flat % vocabulary
+    ends = top_tokens == eos_token_id
+    # Rank of each candidate among those that go on.
+    going_on = (~ends).cumsum(dim=-1)
+    picked = torch.zeros_like(flat[:, :num_beams])
+    places = (~ends & (going_on <= num_beams)).nonzero()
+    picked[places[:, 0], going_on[places[:, 0], places[:, 1]] - 1] = places[:, 1]
+    short = going_on[:, -1:] <= torch.arange(num_beams, device=total.device)  # fewer than K go on
+    return top, beams, top_tokens, ends, picked, short
+
+
+def _is_done(
+    found: list[Hypothesis], num_beams: int, possible: float, length_penalty: float
+) -> bool:
+    """Enough has ended, and no beginning may score above the best; or there is none that can go on.
+
+    Args:
+        found: ended hypotheses; sorted here, the best first, and cut to the beams.
+        possible: the best score of a beginning.
+    """
+    found.sort(key=lambda h: h.score(length_penalty), reverse=True)
+    del found[num_beams:]
+    if possible == float("-inf"):
+        return True
+    return len(found) >= num_beams and found[0].score(length_penalty) >= possible
+
+
 @torch.inference_mode()
 def beam_search(
     stepper: Stepper,
@@ -164,9 +210,7 @@ def beam_search(
     sentences = len(limits)
     state = stepper.start(input_ids, attention_mask, max(limits))
     stepper.select(state, torch.arange(sentences, device=device).repeat_interleave(num_beams))
-    left = _Rations(
-        rationed_token_id, [ration for ration in rations for _ in range(num_beams)], device
-    )
+    left = _Rations(rationed_token_id, [r for r in rations for _ in range(num_beams)], device)
     forbidden = torch.tensor(forbidden_token_ids, device=device)
     tokens = torch.full((sentences * num_beams,), start_token_id, device=device)
     # All beams of a sentence start alike: only the first may be continued in the first step.
@@ -176,39 +220,20 @@ def beam_search(
     history = torch.empty(sentences, num_beams, 0, dtype=torch.long, device=device)
     history_scores = torch.empty(sentences, num_beams, 0, device=device)
     ended: list[list[Hypothesis]] = [[] for _ in limits]
-
-    def hypothesis(ids: Tensor, cumulative: Tensor, finished: bool) -> Hypothesis:
-        values = cumulative.tolist()
-        steps = [b - a for a, b in zip([0.0, *values[:-1]], values, strict=True)]
-        return Hypothesis(tuple(ids.tolist()), tuple(steps), finished)
-
     step = 0
     while alive:
         logits = stepper.step(tokens, state)
         log_probs = _log_probs(logits, forbidden, left, prefix[step : step + 1])  # (B K, V)
         step += 1
-        vocabulary = log_probs.shape[-1]
-        total = scores.unsqueeze(-1) + log_probs.view(len(alive), num_beams, vocabulary)
-        # Of 2 K candidates at most K end, so K beginnings always remain.
-        count = min(2 * num_beams, num_beams * vocabulary)
-        top, flat = total.flatten(1).topk(count, dim=-1)  # (B, 2 K)
-        beams, top_tokens = flat // vocabulary, flat % vocabulary
-        ends = top_tokens == eos_token_id
-        # Rank of each candidate among those that go on.
-        going_on = (~ends).cumsum(dim=-1)
-        picked = torch.zeros_like(flat[:, :num_beams])
-        places = (~ends & (going_on <= num_beams)).nonzero()
-        picked[places[:, 0], going_on[places[:, 0], places[:, 1]] - 1] = places[:, 1]
-        short = going_on[:, -1:] <= torch.arange(num_beams, device=device)  # fewer than K go on
-
-        old_history, old_scores = history, history_scores
+        total = scores.unsqueeze(-1) + log_probs.view(len(alive), num_beams, -1)
+        top, beams, top_tokens, ends, picked, short = _candidates(total, eos_token_id)
         ends_now = ends & torch.isfinite(top)
         ends_now[:, num_beams:] = False
         for row, place in ends_now.nonzero().tolist():
             beam = int(beams[row, place])
-            ids = torch.cat([old_history[row, beam], top_tokens[row, place : place + 1]])
-            cumulative = torch.cat([old_scores[row, beam], top[row, place : place + 1]])
-            ended[alive[row]].append(hypothesis(ids, cumulative, True))
+            ids = torch.cat([history[row, beam], top_tokens[row, place : place + 1]])
+            cumulative = torch.cat([history_scores[row, beam], top[row, place : place + 1]])
+            ended[alive[row]].append(_hypothesis(ids, cumulative, True))
 
         scores = top.gather(1, picked).masked_fill(short, float("-inf"))
         source_beams = beams.gather(1, picked)
@@ -217,23 +242,16 @@ def beam_search(
         history = torch.cat([history.gather(1, index), next_tokens.unsqueeze(-1)], dim=-1)
         history_scores = torch.cat([history_scores.gather(1, index), scores.unsqueeze(-1)], dim=-1)
 
-        best_alive = scores.max(dim=-1).values.tolist()
         rows = []
-        for row, sentence in enumerate(alive):
-            found = ended[sentence]
-            found.sort(key=lambda h: h.score(length_penalty), reverse=True)
-            del found[num_beams:]
-            possible = best_alive[row] / step**length_penalty
-            done = len(found) >= num_beams and found[0].score(length_penalty) >= possible
-            if best_alive[row] == float("-inf") or step >= limits[sentence]:
-                done = True
-                if not found:
-                    beam = int(scores[row].argmax())
-                    found.append(hypothesis(history[row, beam], history_scores[row, beam], False))
-            if not done:
+        for row, best in enumerate(scores.max(dim=-1).values.tolist()):
+            found, at_limit = ended[alive[row]], step >= limits[alive[row]]
+            if not found and (at_limit or best == float("-inf")):
+                beam = int(scores[row].argmax())
+                found.append(_hypothesis(history[row, beam], history_scores[row, beam], False))
+            possible = best / step**length_penalty
+            if not _is_done(found, num_beams, possible, length_penalty) and not at_limit:
                 rows.append(row)
-        base = torch.arange(len(alive), device=device).unsqueeze(1) * num_beams
-        source_rows = base + source_beams  # (B, K)
+        source_rows = source_beams + num_beams * torch.arange(len(alive), device=device)[:, None]
         same_sources = len(rows) == len(alive)
         if not same_sources:
             alive = [alive[row] for row in rows]
