@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import math
@@ -51,9 +52,16 @@ SENTENCES = [
 def test_batched_is_single(name: str, beams: int, translators: dict[str, Translator]) -> None:
     long = " ".join(["The committee has forgotten those 12 letters."] * 14)  # 98 words
     texts = [*SENTENCES, long]
-    together = translators[name].translate(texts, num_beams=beams)
+    translator = translators[name]
+    if name == "rnn":
+        # Its random weights let a rounding grow with every step, on some processors beyond 1e-4 after
+        # thirty: in double precision what is left can only come from the batch.
+        translator = Translator(
+            copy.deepcopy(translator.model).double(), translator.tokenizer, name=name
+        )
+    together = translator.translate(texts, num_beams=beams)
     for text, batched in zip(texts, together, strict=True):
-        single = translators[name].translate(text, num_beams=beams)
+        single = translator.translate(text, num_beams=beams)
         assert single.text == batched.text
         assert single.target_ids == batched.target_ids
         assert single.token_log_probs == pytest.approx(batched.token_log_probs, abs=1e-4)
