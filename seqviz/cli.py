@@ -10,18 +10,14 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from seqviz.lab.commands import lab, refresh
-
-if TYPE_CHECKING:
-    from seqviz.evaluation import Plan, Work
+from seqviz.lab.commands import lab
 
 app = typer.Typer(
     name="seqviz",
@@ -278,7 +274,8 @@ def _finish_model(
     folder: Path, report: dict[str, Any], dev: Path | None, about_data: Path | None
 ) -> None:
     """Score a finished model on 500 development sentences and write its card."""
-    from seqviz.report import card, write_json, write_text
+    from seqviz.measuring.card import card
+    from seqviz.report import write_json, write_text
 
     if dev is not None and report["dev_loss"] is not None:
         from seqviz import corpus, scores
@@ -592,76 +589,29 @@ def evaluate(
     Examples: seqviz evaluate --data test.tsv.xz --sample 2000 --out length.json
     seqviz evaluate --data test.tsv.xz --model lstm --model my-models/lstm-wide --out mine.json
     """
-    from seqviz import evaluation
-    from seqviz.corpus import file_digest
-    from seqviz.coverage import Lexicon
-    from seqviz.length_report import length_report
-    from seqviz.report import write_json
-    from seqviz.version import hardware
-
     folders = _model_folders(model)
     if out.is_dir():
         raise UsageError(f"expected a file for --out, got the folder {out}; name a file in it")
-    foreseen = None
-    if prediction:
-        if not prediction.is_file():
-            raise UsageError(f"expected a prediction at {prediction}, found none; check the path")
-        foreseen = json.loads(prediction.read_text(encoding="utf-8"))
-    plan = evaluation.plan(data, sample=sample, seed=seed, runs=runs)
-    typer.echo(
-        f"{_several(len(plan.pairs), 'sentence')}, {_several(len(plan.runs), 'run')} of sentences, "
-        f"{_several(len(folders), 'model')}",
-        err=True,
-    )
-    for reason, count in plan.skipped.items():
-        typer.echo(f"note: {_several(count, 'pair')} left out: {reason}", err=True)
-    place = work or _default_runs() / "evaluations"
-    works = {name: evaluation.Work(place, folder, beams) for name, folder in folders.items()}
+    if prediction and not prediction.is_file():
+        raise UsageError(f"expected a prediction at {prediction}, found none; check the path")
+    from seqviz.measuring.evaluate import by_length
 
-    known = sum(work.known(plan) for work in works.values())
-    if known:
-        typer.echo(f"going on: {_several(known, 'text')} remembered in {place}", err=True)
-
-    _translate_plan(plan, works, place, workers, device)
-    typer.echo("scoring", err=True)
-    try:
-        lexicon = Lexicon.load()
-    except ValueError:
-        lexicon = None
-        typer.echo("note: no lexicon, so found words are not counted", err=True)
-    content = length_report(
-        plan,
-        {name: each.outputs(plan) for name, each in works.items()},
-        number=resamples,
-        num_beams=beams,
-        prediction=foreseen,
-        lexicon=lexicon,
-    )
-    if prediction and content["prediction"]:
-        content["prediction"]["sha256"] = file_digest(prediction)
-    given = [
-        ("data", data.name),
-        *(("model", name) for name in folders if model),
-        ("sample", sample),
-    ]
-    given += [("seed", seed if seed != 1 else None), ("beams", beams if beams > 1 else None)]
-    given += [("resamples", resamples if resamples != 1_000 else None)]
-    given += [("prediction", prediction.name if prediction else None)]
-    command = " ".join(
-        ["seqviz evaluate", *(f"--{flag} {value}" for flag, value in given if value is not None)]
-    )
-    command += "" if runs else " --no-runs"
-    write_json(
-        out,
-        {
-            "schema": content["schema"],
-            "command": command,
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "hardware": hardware(device or "cpu"),
-            **content,
-        },
-    )
-    typer.echo(f"{out} written", err=True)
+    by_length(
+        data,
+        folders,
+        work or _default_runs() / "evaluations",
+        _say,
+        named=bool(model),
+        sample=sample,
+        seed=seed,
+        beams=beams,
+        resamples=resamples,
+        runs=runs,
+        prediction=prediction,
+        workers=workers,
+        device=device,
+    ).write(out)
+    _say(f"{out} written")
 
 
 @app.command(no_args_is_help=True)
@@ -708,11 +658,6 @@ def quality(
     Example: seqviz quality --data Europarl=europarl/test.tsv.xz --data Tatoeba=tatoeba/test.tsv.xz
     --out models/report/quality.json
     """
-    from seqviz import evaluation
-    from seqviz.quality import quality_report
-    from seqviz.report import write_json
-    from seqviz.version import hardware
-
     files: dict[str, Path] = {}
     for given in data:
         name, equals, path = given.partition("=")
@@ -722,42 +667,21 @@ def quality(
             raise UsageError(f"expected test sets of different names, got {name!r} twice")
         files[name] = Path(path)
     folders = _model_folders(model)
-    place = work or _default_runs() / "evaluations"
+    from seqviz.measuring.evaluate import on_test_sets
 
-    plans = {
-        name: evaluation.thinned(evaluation.plan(path, runs=False), sample)
-        for name, path in files.items()
-    }
-    plans["hand-written"] = evaluation.written("development")
-    measured: dict[str, Any] = {}
-    for name, plan in plans.items():
-        searches: dict[int, Any] = {}
-        for width in (1, beams):
-            works = {m: evaluation.Work(place, folder, width) for m, folder in folders.items()}
-            typer.echo(
-                f"{name}, {_several(len(plan.pairs), 'sentence')}, "
-                f"{'greedy' if width == 1 else f'{width} beams'}",
-                err=True,
-            )
-            _translate_plan(plan, works, place, workers, device)
-            searches[width] = {m: each.outputs(plan) for m, each in works.items()}
-        measured[name] = (plan, searches)
-    content = quality_report(measured, number=resamples)
-    command = ["seqviz quality", *(f"--data {name}={path.name}" for name, path in files.items())]
-    command += [f"--model {name}" for name in folders if model]
-    command += [f"--sample {sample}", f"--beams {beams}"]
-    command += [f"--resamples {resamples}"] if resamples != 1_000 else []
-    write_json(
-        out,
-        {
-            "schema": content["schema"],
-            "command": " ".join(command),
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "hardware": hardware(device or "cpu"),
-            **content,
-        },
-    )
-    typer.echo(f"{out} written", err=True)
+    on_test_sets(
+        files,
+        folders,
+        work or _default_runs() / "evaluations",
+        _say,
+        named=bool(model),
+        sample=sample,
+        beams=beams,
+        resamples=resamples,
+        workers=workers,
+        device=device,
+    ).write(out)
+    _say(f"{out} written")
 
 
 @app.command()
@@ -794,24 +718,8 @@ def probes(
         typer.echo(f"{out} written", err=True)
 
 
-def _translate_plan(
-    plan: Plan, works: Mapping[str, Work], place: Path, workers: int | None, device: str | None
-) -> None:
-    """Translate what is missing, with progress; a stop says how it goes on."""
-    from seqviz import evaluation
-
-    def say(done: int, total: int, left: float) -> None:
-        typer.echo(f"{done / total:.0%} done, about {left / 60:.0f} minutes left", err=True)
-
-    try:
-        evaluation.run(plan, list(works.values()), workers=workers, device=device, say=say)
-    except KeyboardInterrupt:
-        typer.echo(f"stopped; the same command goes on from what {place} remembers", err=True)
-        raise
-
-
-def _several(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def _say(line: str) -> None:
+    typer.echo(line, err=True)
 
 
 def _model_folders(names: list[str] | None) -> dict[str, Path]:
@@ -888,204 +796,9 @@ def report(
 
     Example: seqviz report --data test.tsv.xz
     """
-    from seqviz import plotting
-    from seqviz import report as reports
-    from seqviz.length_report import check
+    from seqviz.measuring.artefacts import bring_up_to_date
 
-    trainings = reports.read_training(models)
-    folder = models / "report"
-    length = reports.read_report(models, "length")
-    if why := reports.stale(length, trainings):
-        if data is not None:
-            prediction = folder / "prediction.json"
-            evaluate(
-                data,
-                folder / "length.json",
-                model=[str(models / name) for name in trainings],
-                prediction=prediction if prediction.is_file() else None,
-            )
-            length = reports.read_report(models, "length")
-        else:
-            typer.echo(
-                f"note: length.json is out of date ({why}); give --data to measure it anew",
-                err=True,
-            )
-    passages = reports.read_report(models, "passages")
-    if {"lstm", "lstm-attention"} <= set(trainings) and reports.stale(passages, trainings):
-        reports.write_json(folder / "passages.json", _passages(models, trainings))
-    if _attention_is_stale(models, trainings):
-        reports.write_json(folder / "attention.json", _attention(models, trainings))
-    found = _coverage()
-    reports.write_json(folder / "coverage.json", found)
-    if all(training.get("losses", {}).get("train") for training in trainings.values()):
-        for language, ending in (("en", ""), ("zh", ".zh")):
-            figure = plotting.loss_curves(trainings, language=language)
-            plotting.save(figure, folder / f"losses{ending}.svg")
-    if length:
-        check(length, str(folder / "length.json"))
-        figures = {"length": plotting.length_curves}
-        if length["positions"]["loss"].get("natural"):
-            figures["where-it-breaks"] = plotting.where_it_breaks
-        for name, draw in figures.items():
-            for language, ending in (("en", ""), ("zh", ".zh")):
-                plotting.save(draw(length, language=language), folder / f"{name}{ending}.svg")
-    refresh(models, trainings)
-    about = models / "DATA.md"
-    about_data = about.read_text(encoding="utf-8") if about.is_file() else ""
-    text = readme.read_text(encoding="utf-8")
-    reports.write_text(
-        readme,
-        reports.fill_readme(
-            text, reports.results(trainings, length, found, more_results(models, trainings))
-        ),
-    )
-    for name, training in trainings.items():
-        reports.write_text(models / name / "README.md", reports.card(training, about_data))
-    typer.echo(f"{readme} and {len(trainings)} cards written", err=True)
-
-
-def more_results(models: Path, trainings: dict[str, Any]) -> list[str]:
-    """Markdown of what was measured besides quality by length."""
-    from seqviz import report as reports
-
-    blocks = []
-    if quality := reports.read_report(models, "quality"):
-        from seqviz.quality import markdown
-
-        blocks.append(markdown(quality, list(trainings)))
-        if why := reports.stale(quality, trainings):
-            blocks.append(f"This measurement is not of the weights shipped now: {why}.")
-            typer.echo(f"note: quality.json is out of date; run {quality['command']}", err=True)
-    if attention := reports.read_report(models, "attention"):
-        blocks.append(reports.alignment_results(attention))
-    recipe, mechanism = (reports.read_report(models, name) for name in ("recipe", "mechanism"))
-    if recipe or mechanism:
-        from seqviz import trials
-
-        if recipe:
-            blocks.append(trials.recipe_table(recipe, trainings))
-        if mechanism:
-            blocks.append(trials.mechanism_table(mechanism))
-    return [*blocks, *lab_results(models, trainings)]
-
-
-def lab_results(models: Path, trainings: dict[str, Any]) -> list[str]:
-    """Markdown of the lab: one sentence an experiment, then the article's claims."""
-    from seqviz import report as reports
-    from seqviz.lab import EXPERIMENTS, claims
-
-    found = {
-        name: content
-        for name in {*EXPERIMENTS, *claims.REPORTS}
-        if (content := reports.read_report(models, name))
-    }
-    current = {
-        name: content
-        for name, content in found.items()
-        if "models" not in content or not reports.stale(content, trainings)
-    }
-    said = [
-        f"- {current[name]['says']['en']} (`{current[name]['command']}`; {current[name]['hardware']}; "
-        f"`models/report/{name}.svg`)"
-        for name in EXPERIMENTS
-        if name in current
-    ]
-    blocks = ["\n".join(["The lab:", "", *said])] if said else []
-    return [*blocks, claims.markdown(current)]
-
-
-def _passages(models: Path, trainings: dict[str, Any]) -> dict[str, Any]:
-    """Scores of the shipped models on the hand-written passages."""
-    from seqviz import evaluation
-    from seqviz.translation import load
-    from seqviz.version import hardware
-
-    texts = json.loads((Path(__file__).parent / "texts.json").read_text(encoding="utf-8"))
-    content = evaluation.passages(
-        {name: load(models / name) for name in trainings}, texts["passages"]
-    )
-    weights = {name: {"weights_sha256": t["weights_sha256"]} for name, t in trainings.items()}
-    return {
-        "schema": content["schema"],
-        "command": "seqviz report",
-        "data": {"name": "seqviz/texts.json", "passages": len(texts["passages"])},
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": hardware(),
-        "models": weights,
-        **content,
-    }
-
-
-def _attention_is_stale(models: Path, trainings: dict[str, Any]) -> bool:
-    """Whether ``attention.json`` speaks of other weights or of other aligned pairs."""
-    from seqviz import report as reports
-    from seqviz.looking import alignment_report
-
-    found = reports.read_report(models, "attention")
-    if found is None or reports.stale(found, trainings):
-        return bool(trainings)
-    digest = alignment_report.pairs_digest(alignment_report.aligned_pairs())
-    return found["data"].get("aligned_sha256") != digest
-
-
-def _attention(models: Path, trainings: dict[str, Any]) -> dict[str, Any]:
-    """Which head is closest to the hand-made alignments, and how close all that links words is."""
-    from seqviz.looking import alignment_report
-    from seqviz.translation import load
-    from seqviz.version import hardware, versions
-
-    pairs = alignment_report.aligned_pairs()
-    content = alignment_report.alignment_report(
-        {name: load(models / name) for name in trainings}, pairs
-    )
-    return {
-        "schema": content["schema"],
-        "command": "seqviz report",
-        "data": {
-            "name": "seqviz/texts.json",
-            "aligned_sha256": alignment_report.pairs_digest(pairs),
-            "pairs": len(pairs),
-            "sure_links": sum(len(pair["sure"]) for pair in pairs),
-            "possible_links": sum(len(pair["possible"]) for pair in pairs),
-            "chosen_on": len(pairs[0::2]),
-            "reported": len(pairs[1::2]),
-        },
-        "versions": versions(),
-        "hardware": hardware(),
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "models": {
-            name: {"weights_sha256": training["weights_sha256"]}
-            for name, training in trainings.items()
-        },
-        **content,
-    }
-
-
-def _coverage() -> dict[str, Any]:
-    """How far "not found" can be trusted, on the hand-aligned pairs."""
-    from seqviz import coverage
-    from seqviz.corpus import file_digest
-    from seqviz.shipped import models_folder
-    from seqviz.version import versions
-
-    aligned = json.loads((Path(__file__).parent / "texts.json").read_text(encoding="utf-8"))[
-        "aligned"
-    ]
-    halves = {"chosen_on": aligned[0::2], "reported": aligned[1::2]}
-    found = {
-        half: coverage.evaluate(coverage.Lexicon.load(), rows) for half, rows in halves.items()
-    }
-    return {
-        "schema": 1,
-        "command": "seqviz report",
-        "data": {
-            "name": "seqviz/texts.json",
-            "pairs": len(aligned),
-            "lexicon_sha256": file_digest(models_folder() / "lexicon.json"),
-        },
-        "versions": versions(),
-        **found,
-    }
+    bring_up_to_date(models, readme, _default_runs() / "evaluations", _say, data)
 
 
 app.add_typer(lab, name="lab")

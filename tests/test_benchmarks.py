@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from seqviz import cli
-from seqviz.report import fill_readme
+from seqviz.measuring.markdown import fill_readme
 from seqviz.training import Recipe
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"

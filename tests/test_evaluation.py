@@ -14,8 +14,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqviz import evaluation
 from seqviz.corpus import CorpusError, Pair
+from seqviz.measuring import plan as plans
+from seqviz.measuring import translate
+from seqviz.measuring.outputs import Work
+from seqviz.measuring.passages import passages
 from seqviz.training import save_model
 from seqviz.translation import Translator, load
 
@@ -36,7 +39,7 @@ def test_pairs_that_cannot_be_evaluated_are_left_out_and_counted(tmp_path: Path)
     file = tmp_path / "t.tsv"
     rows = ["a\tone two\tun deux", "a\t\tvide", "a\tempty\t ", "a\t" + _sentence(101) + "\tlong"]
     file.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(rows).encode() + b"\r\n")
-    plan = evaluation.plan(file)
+    plan = plans.plan(file)
     assert plan.pairs == (Pair("a", "one two", "un deux"),)
     assert plan.skipped == {"empty side": 2, "over 100 source words": 1}
     assert plan.data["lines"] == 4
@@ -46,36 +49,36 @@ def test_pairs_that_cannot_be_evaluated_are_left_out_and_counted(tmp_path: Path)
 def test_a_file_without_a_usable_pair_is_an_error(tmp_path: Path) -> None:
     file = _write(tmp_path / "t.tsv", [("a", "", "b"), ("a", _sentence(101), "c")])
     with pytest.raises(CorpusError, match="1 empty side, 1 over 100 source words"):
-        evaluation.plan(file)
+        plans.plan(file)
 
 
 @pytest.mark.parametrize("sample", [0, -1, True])
 def test_a_sample_has_at_least_one_sentence(tmp_path: Path, sample: int) -> None:
     file = _write(tmp_path / "t.tsv", [("a", "b", "c")])
     with pytest.raises(ValueError, match="sample of at least 1"):
-        evaluation.plan(file, sample=sample)
+        plans.plan(file, sample=sample)
 
 
 def test_a_sample_is_seeded_and_even_over_the_lengths(tmp_path: Path) -> None:
     lengths = [5] * 500 + [15] * 300 + [25] * 100 + [35] * 40 + [45] * 8
     rows = [("a", f"s{i} {_sentence(n - 1)}", "x") for i, n in enumerate(lengths)]
     file = _write(tmp_path / "t.tsv", rows)
-    plan = evaluation.plan(file, sample=200)
-    counts = {n: sum(evaluation.words_in(p.source) == n for p in plan.pairs) for n in (5, 15, 45)}
+    plan = plans.plan(file, sample=200)
+    counts = {n: sum(plans.words_in(p.source) == n for p in plan.pairs) for n in (5, 15, 45)}
     assert len(plan.pairs) == 200
     assert counts[45] == 8  # all there are
     assert abs(counts[5] - counts[15]) <= 1
-    assert plan.pairs == evaluation.plan(file, sample=200).pairs
-    assert plan.pairs != evaluation.plan(file, sample=200, seed=2).pairs
-    assert len(evaluation.plan(file, sample=10_000).pairs) == len(lengths)
+    assert plan.pairs == plans.plan(file, sample=200).pairs
+    assert plan.pairs != plans.plan(file, sample=200, seed=2).pairs
+    assert len(plans.plan(file, sample=10_000).pairs) == len(lengths)
 
 
 def test_runs_are_whole_sentences_of_one_document() -> None:
     pairs = [Pair("a", _sentence(15, "x"), "x"), Pair("b", _sentence(14), "p")]
     pairs += [Pair("b", _sentence(n), t) for n, t in ((16, "q"), (20, "r"), (7, "s"), (30, "t"))]
-    (run,) = evaluation.find_runs(pairs)
+    (run,) = plans.find_runs(pairs)
     assert (run.first, run.count) == (1, 4)
-    assert [len(run.cuts[parts]) for parts in evaluation.PARTS] == [4, 2, 1]
+    assert [len(run.cuts[parts]) for parts in plans.PARTS] == [4, 2, 1]
     assert run.cuts[1][0][1] == "p q r s"
     assert [target for _, target in run.cuts[2]] == ["p q", "r s"]
 
@@ -87,22 +90,22 @@ def test_runs_never_share_a_sentence_and_every_cut_has_the_same_text(
 ) -> None:
     pairs = [Pair(d, _sentence(n), f"t{i}") for i, (d, n) in enumerate(rows)]
     end = 0
-    for run in evaluation.find_runs(pairs):
+    for run in plans.find_runs(pairs):
         assert run.first >= end
         end = run.first + run.count
         assert len({pair.document for pair in pairs[run.first : end]}) == 1
         whole = run.cuts[1][0]
-        assert evaluation.LONG[0] <= evaluation.words_in(whole[0]) <= evaluation.LONG[1]
+        assert plans.LONG[0] <= plans.words_in(whole[0]) <= plans.LONG[1]
         for parts, cut in run.cuts.items():
             assert len(cut) == parts
             assert tuple(" ".join(side) for side in zip(*cut)) == whole
-        lengths = [evaluation.words_in(pair.source) for pair in pairs[run.first : end]]
+        lengths = [plans.words_in(pair.source) for pair in pairs[run.first : end]]
         for parts in (2, 4):
             best = min(
                 max(sum(lengths[a:b]) for a, b in zip((0, *c), (*c, len(lengths))))
                 for c in combinations(range(1, len(lengths)), parts - 1)
             )
-            assert max(evaluation.words_in(source) for source, _ in run.cuts[parts]) == best
+            assert max(plans.words_in(source) for source, _ in run.cuts[parts]) == best
 
 
 # -- losses
@@ -151,9 +154,9 @@ def corpus_file(tmp_path: Path, sentence_pairs: list[tuple[str, str]]) -> Path:
     return _write(tmp_path / "test.tsv", [("d", s, t) for s, t in sentence_pairs[:40]])
 
 
-def _run(plan: evaluation.Plan, works: dict[str, evaluation.Work], **options: Any) -> list[int]:
+def _run(plan: plans.Plan, works: dict[str, Work], **options: Any) -> list[int]:
     seen: list[int] = []
-    evaluation.run(
+    translate.run(
         plan, list(works.values()), workers=1, say=lambda done, *_: seen.append(done), **options
     )
     return seen
@@ -162,11 +165,11 @@ def _run(plan: evaluation.Plan, works: dict[str, evaluation.Work], **options: An
 def test_outputs_are_those_of_the_translator_and_are_remembered(
     tmp_path: Path, folders: dict[str, Path], corpus_file: Path
 ) -> None:
-    plan = evaluation.plan(corpus_file)
+    plan = plans.plan(corpus_file)
     assert plan.runs
 
-    def works() -> dict[str, evaluation.Work]:
-        return {name: evaluation.Work(tmp_path / "w", f) for name, f in folders.items()}
+    def works() -> dict[str, Work]:
+        return {name: Work(tmp_path / "w", f) for name, f in folders.items()}
 
     first = works()
     assert _run(plan, first)
@@ -192,18 +195,18 @@ def test_outputs_are_those_of_the_translator_and_are_remembered(
 def test_a_killed_evaluation_goes_on_where_it_was(
     tmp_path: Path, folders: dict[str, Path], corpus_file: Path
 ) -> None:
-    plan = evaluation.plan(corpus_file)
-    work = evaluation.Work(tmp_path / "w", folders["lstm"])
+    plan = plans.plan(corpus_file)
+    work = Work(tmp_path / "w", folders["lstm"])
     _run(plan, {"lstm": work})
     expected = work.outputs(plan)
     for file in (tmp_path / "w").iterdir():
         lines = file.read_bytes().splitlines(keepends=True)
         file.write_bytes(b"".join(lines[:5]) + lines[5][:-3])  # the sixth line is half-written
-    again = evaluation.Work(tmp_path / "w", folders["lstm"])
+    again = Work(tmp_path / "w", folders["lstm"])
     missing = sum(len(job.items) for job in again.jobs(plan))
     assert missing == len(plan.sources()) + len(plan.texts()) - 10
     _run(plan, {"lstm": again})
-    found = evaluation.Work(tmp_path / "w", folders["lstm"]).outputs(plan)
+    found = Work(tmp_path / "w", folders["lstm"]).outputs(plan)
     assert found.translations == expected.translations
     for text, row in expected.losses.items():
         np.testing.assert_allclose(found.losses[text], row, atol=2e-4)
@@ -216,23 +219,23 @@ def test_other_weights_or_beams_are_other_work(
     tiny_model: Any,
     tiny_tokenizer: Any,
 ) -> None:
-    plan = evaluation.plan(corpus_file, runs=False)
-    _run(plan, {"lstm": evaluation.Work(tmp_path / "w", folders["lstm"])})
-    assert not evaluation.Work(tmp_path / "w", folders["lstm"]).jobs(plan)
-    assert evaluation.Work(tmp_path / "w", folders["lstm"], num_beams=2).jobs(plan)
+    plan = plans.plan(corpus_file, runs=False)
+    _run(plan, {"lstm": Work(tmp_path / "w", folders["lstm"])})
+    assert not Work(tmp_path / "w", folders["lstm"]).jobs(plan)
+    assert Work(tmp_path / "w", folders["lstm"], num_beams=2).jobs(plan)
     save_model(tiny_model("lstm", seed=9), tiny_tokenizer, folders["lstm"], {"dev_loss": 1.0})
-    assert evaluation.Work(tmp_path / "w", folders["lstm"]).jobs(plan)
+    assert Work(tmp_path / "w", folders["lstm"]).jobs(plan)
 
 
 @pytest.mark.slow
 def test_processes_give_what_one_gives(
     tmp_path: Path, folders: dict[str, Path], corpus_file: Path
 ) -> None:
-    plan = evaluation.plan(corpus_file)
+    plan = plans.plan(corpus_file)
     outputs = []
     for number in (1, 2):
-        work = evaluation.Work(tmp_path / f"w{number}", folders["lstm-attention"])
-        evaluation.run(plan, [work], workers=number)
+        work = Work(tmp_path / f"w{number}", folders["lstm-attention"])
+        translate.run(plan, [work], workers=number)
         outputs.append(work.outputs(plan))
     assert outputs[0].translations == outputs[1].translations
 
@@ -249,7 +252,7 @@ class _Fixed:
     def translate(self, texts: list[str], **_: Any) -> list[Any]:
         made = []
         for text in texts:
-            good = evaluation.words_in(text) < 50 or not self.falls[text.split()[0]]
+            good = plans.words_in(text) < 50 or not self.falls[text.split()[0]]
             made.append(type("T", (), {"text": "le chat dort" if good else "xyz"})())
         return made
 
@@ -267,7 +270,7 @@ def test_the_typical_passage_has_the_median_effect() -> None:
     ]
     vector = _Fixed({"both": True, "attention": False, "vector": True})
     attention = _Fixed({"both": True, "attention": True, "vector": False})
-    found = evaluation.passages({"lstm": vector, "lstm-attention": attention}, texts)
+    found = passages({"lstm": vector, "lstm-attention": attention}, texts)
     assert found["effects"] == {"both": 0.0, "attention": -100.0, "vector": 100.0}
     assert (found["first"], found["opposite"]) == ("both", "attention")
     assert found["passages"]["vector"]["lstm"]["chrf"] == [100.0, 100.0, 0.0]

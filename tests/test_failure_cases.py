@@ -23,7 +23,7 @@ from sacrebleu.metrics import BLEU
 import seqviz
 from seqviz import plotting, scores, tokenizer
 from seqviz.attention_map import AttentionMap
-from seqviz.length_report import BUCKETS
+from seqviz.measuring.plan import BUCKETS
 from seqviz.translation import Translator, output_limit
 
 TESTS = Path(__file__).parent

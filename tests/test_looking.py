@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,10 +16,12 @@ from hypothesis import strategies as st
 from torch import nn
 
 import seqviz
-from seqviz import MODEL_NAMES, cli, report
+from seqviz import MODEL_NAMES
 from seqviz.attention_map import AttentionMap
 from seqviz.looking import alignment, alignment_report
 from seqviz.looking.saliency import MAX_BATCH_TOKENS, UNITS, Saliency, saliency, saliency_values
+from seqviz.measuring import artefacts
+from seqviz.report import Report, read_training
 from seqviz.translation import Translation, Translator
 
 SOURCE = [5, 17, 40, 17, 101, 260, 9]
@@ -464,15 +465,15 @@ def test_a_forced_target_is_read_as_search_would_read_it(
 
 @pytest.fixture(scope="module")
 def content(models_folder: Path) -> dict[str, Any]:
-    found = report.read_report(models_folder, "attention")
+    found = Report.read(models_folder / "report" / "attention.json")
     assert found is not None
-    return found
+    return found.content()
 
 
 def test_the_report_is_of_the_shipped_weights_and_texts(
     content: dict[str, Any], models_folder: Path
 ) -> None:
-    assert report.stale(content, report.read_training(models_folder)) is None
+    assert Report.of(content).stale(read_training(models_folder)) is None
     pairs = alignment_report.aligned_pairs()
     assert content["data"]["aligned_sha256"] == alignment_report.pairs_digest(pairs)
     for key in ("schema", "command", "data", "versions", "hardware", "created", "note"):
@@ -540,19 +541,27 @@ def test_a_choice_is_only_for_the_weights_it_was_made_on(
 
 
 def test_stale_reports_are_measured_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    trainings = {"lstm": {"weights_sha256": "1" * 64}}
-    monkeypatch.setattr(seqviz.translation, "load", lambda folder: folder)
+    monkeypatch.setattr(artefacts, "load", lambda folder: folder)
     monkeypatch.setattr(
-        alignment_report, "alignment_report", lambda translators, pairs: {"schema": 1, "choice": {}}
+        alignment_report, "alignment_report", lambda translators, pairs: {"choice": {}}
     )
-    assert cli._attention_is_stale(tmp_path, trainings)
-    made = cli._attention(tmp_path, trainings)
-    assert made["data"]["pairs"] == made["data"]["chosen_on"] + made["data"]["reported"]
-    file = tmp_path / "report" / "attention.json"
-    report.write_json(file, made)
-    assert not cli._attention_is_stale(tmp_path, trainings)
-    assert cli._attention_is_stale(tmp_path, {"lstm": {"weights_sha256": "2" * 64}})
-    made["data"]["aligned_sha256"] = "3" * 64
-    file.write_text(json.dumps(made), encoding="utf-8")
-    assert cli._attention_is_stale(tmp_path, trainings)
-    assert not cli._attention_is_stale(tmp_path / "empty", {})
+    (attention,) = (a for a in artefacts.ARTEFACTS if a.name == "attention")
+
+    def current(weights: str) -> Report:
+        trainings = {"lstm": {"weights_sha256": weights}}
+        site = artefacts.Site(tmp_path, trainings, print, tmp_path)
+        found = attention.current(site)
+        assert found is not None
+        assert attention.stale(found, trainings) is None
+        assert found == Report.read(site.file("attention.json"))
+        return found
+
+    made = current("1" * 64)
+    assert made.data["pairs"] == made.data["chosen_on"] + made.data["reported"]
+    old = replace(made, created="before")
+    old.write(tmp_path / "report" / "attention.json")
+    assert current("1" * 64) == old
+    assert current("2" * 64).created != "before"
+    other = replace(old, data={**made.data, "aligned_sha256": "3" * 64})
+    other.write(tmp_path / "report" / "attention.json")
+    assert current("1" * 64).data == made.data

@@ -10,9 +10,12 @@ import pytest
 import sacrebleu
 from test_cli import run_here
 
-from seqviz import evaluation, quality
 from seqviz.corpus import Pair
-from seqviz.evaluation import Output, Outputs, Plan
+from seqviz.measuring import markdown
+from seqviz.measuring import plan as plans
+from seqviz.measuring.outputs import Output, Outputs
+from seqviz.measuring.plan import Plan
+from seqviz.measuring.quality import quality_report
 from seqviz.training import save_model
 
 SOURCES = [f"sentence number {i} of the test" for i in range(30)]
@@ -38,7 +41,7 @@ def plan() -> Plan:
 
 def test_scores_are_sacrebleus(plan: Plan):
     searches = {1: {"lstm": made(3)}, 4: {"lstm": made(2)}}
-    report = quality.quality_report({"News": (plan, searches)}, number=50)
+    report = quality_report({"News": (plan, searches)}, number=50).content()
     for beams, every in (("1", 3), ("4", 2)):
         found = report["test_sets"]["News"]["searches"][beams]["lstm"]
         texts = [made(every).translations[s].text for s in SOURCES]
@@ -57,30 +60,29 @@ def test_scores_are_sacrebleus(plan: Plan):
 
 def test_no_test_set():
     with pytest.raises(ValueError, match="at least one test set"):
-        quality.quality_report({})
+        quality_report({})
 
 
 def test_table(plan: Plan):
-    content = quality.quality_report({"News": (plan, {1: {"lstm": made(3)}, 4: {"lstm": made(2)}})})
-    content |= {"command": "seqviz quality", "hardware": "CPU"}
-    found = content["test_sets"]["News"]["searches"]
-    text = quality.markdown(content, ["lstm"])
+    content = quality_report({"News": (plan, {1: {"lstm": made(3)}, 4: {"lstm": made(2)}})})
+    found = content.results["test_sets"]["News"]["searches"]
+    text = markdown.quality(content, ["lstm"])
     assert f"{found['1']['lstm']['bleu']:.1f} (" in text
     assert f"{found['4']['lstm']['chrf']:.1f} (" in text
     assert "30 of 31 pairs" in text
 
 
 def test_a_thinned_plan_is_spread_over_the_file(plan: Plan):
-    thin = evaluation.thinned(plan, 4)
+    thin = plans.thinned(plan, 4)
     assert [p.source for p in thin.pairs] == [SOURCES[i] for i in (0, 10, 19, 29)]
     assert thin.sample == 4
-    assert evaluation.thinned(plan, 500) is plan
+    assert plans.thinned(plan, 500) is plan
     with pytest.raises(ValueError, match="at least 1 sentence"):
-        evaluation.thinned(plan, 0)
+        plans.thinned(plan, 0)
 
 
 def test_hand_written_pairs_are_a_plan():
-    plan = evaluation.written("development")
+    plan = plans.written("development")
     assert len(plan.pairs) == 30
     assert all(pair.source and pair.target for pair in plan.pairs)
 

@@ -3,44 +3,48 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from seqviz import MODEL_NAMES, corpus, coverage, report
-from seqviz.cli import more_results
-from seqviz.length_report import check
-from seqviz.report import Report, weights_of
+from seqviz import MODEL_NAMES, corpus, coverage
+from seqviz.measuring import artefacts, markdown
+from seqviz.measuring.artefacts import ARTEFACTS, Artefact, Site
+from seqviz.measuring.card import card
+from seqviz.measuring.length import check
+from seqviz.measuring.markdown import fill_readme
+from seqviz.report import Report, read_training, weights_of, write_json, write_text
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 def test_write_json_is_whole_or_nothing(tmp_path: Path) -> None:
     file = tmp_path / "deep" / "report.json"
-    report.write_json(file, {"a": "é"})
+    write_json(file, {"a": "é"})
     assert json.loads(file.read_text(encoding="utf-8")) == {"a": "é"}
     with pytest.raises(TypeError):
-        report.write_json(file, {"a": object()})
+        write_json(file, {"a": object()})
     with pytest.raises(UnicodeEncodeError):
-        report.write_text(file, "half an emoji \ud83d")
+        write_text(file, "half an emoji \ud83d")
     assert json.loads(file.read_text(encoding="utf-8")) == {"a": "é"}
     assert [p.name for p in file.parent.iterdir()] == ["report.json"]
 
 
 def test_fill_readme() -> None:
     text = "a\n<!-- results:begin -->\nold\n<!-- results:end -->\nb\n"
-    filled = report.fill_readme(text, "new")
+    filled = fill_readme(text, "new")
     assert filled == "a\n<!-- results:begin -->\nnew\n<!-- results:end -->\nb\n"
-    assert report.fill_readme(filled, "new") == filled
+    assert fill_readme(filled, "new") == filled
     for broken in ("", "<!-- results:end --><!-- results:begin -->", text + text):
         with pytest.raises(ValueError, match="expected one <!-- results:begin -->"):
-            report.fill_readme(broken, "new")
+            fill_readme(broken, "new")
 
 
 @pytest.fixture(scope="module")
 def trainings(models_folder: Path) -> dict[str, dict[str, Any]]:
-    return report.read_training(models_folder)
+    return read_training(models_folder)
 
 
 def test_the_four_models_are_shipped_at_one_equal_budget(trainings: dict[str, Any]) -> None:
@@ -59,15 +63,13 @@ def test_readme_and_cards_hold_the_numbers_of_the_weights(
     trainings: dict[str, Any], models_folder: Path
 ) -> None:
     text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    length = report.read_report(models_folder, "length")
-    found = report.read_report(models_folder, "coverage")
-    results = report.results(trainings, length, found, more_results(models_folder, trainings))
-    assert report.fill_readme(text, results) == text, "run 'seqviz report'"
+    results = artefacts.results(artefacts.read_all(models_folder), trainings)
+    assert fill_readme(text, results) == text, "run 'seqviz report'"
     about = (models_folder / "DATA.md").read_text(encoding="utf-8")
     for name, training in trainings.items():
         folder = models_folder / name
         assert training["weights_sha256"] == corpus.file_digest(folder / "model.safetensors")
-        assert (folder / "README.md").read_text(encoding="utf-8") == report.card(training, about)
+        assert (folder / "README.md").read_text(encoding="utf-8") == card(training, about)
 
 
 # -- what was measured by length
@@ -75,16 +77,24 @@ def test_readme_and_cards_hold_the_numbers_of_the_weights(
 
 @pytest.fixture(scope="module")
 def length(models_folder: Path) -> dict[str, Any]:
-    found = report.read_report(models_folder, "length")
+    found = Report.read(models_folder / "report" / "length.json")
     assert found is not None
-    return check(found)
+    return check(found.content())
 
 
-@pytest.mark.parametrize("name", ["length", "passages"])
-def test_reports_are_of_the_shipped_weights(
-    trainings: dict[str, Any], models_folder: Path, name: str
+@pytest.mark.parametrize("artefact", ARTEFACTS, ids=lambda artefact: artefact.name)
+def test_every_report_of_the_table_is_there_and_up_to_date(
+    trainings: dict[str, Any], models_folder: Path, artefact: Artefact
 ) -> None:
-    assert report.stale(report.read_report(models_folder, name), trainings) is None
+    found = Report.read(models_folder / "report" / f"{artefact.name}.json")
+    assert found is not None
+    assert artefact.stale(found, trainings) is None, "run 'seqviz report'"
+    assert found.command.startswith(artefact.command)
+    assert bool(found.models) == ("weights" in artefact.of)
+    site = Site(models_folder, trainings, print, Path())
+    for name in artefact.figures(site, found):
+        for ending in (".svg", ".zh.svg"):
+            assert (models_folder / "report" / f"{name}{ending}").is_file()
 
 
 def test_the_length_report_answers_the_prediction_as_it_was_committed(
@@ -117,62 +127,38 @@ def test_the_length_report_names_how_it_was_measured(length: dict[str, Any]) -> 
     assert length["length_histogram"][0] == 0
 
 
-def test_attention_was_measured_on_the_weights(
-    trainings: dict[str, Any], models_folder: Path
-) -> None:
-    attention = report.read_report(models_folder, "attention")
+def test_the_block_on_alignment_holds_its_numbers(models_folder: Path) -> None:
+    attention = Report.read(models_folder / "report" / "attention.json")
     assert attention is not None
-    assert report.stale(attention, trainings) is None, "run 'seqviz report'"
-    text = report.alignment_results(attention)
-    for key, found in attention["results"].items():
+    text = markdown.alignment(attention)
+    for key, found in attention.results["results"].items():
         assert f"| {found['aer']['value']:.2f} (" in text, key
     assert (
         "layer {layer} head {head}".format(
-            **{key: value + 1 for key, value in attention["choice"]["transformer"].items()}
+            **{key: value + 1 for key, value in attention.results["choice"]["transformer"].items()}
         )
         in text
     )
 
 
 def test_figures_are_of_the_length_report(length: dict[str, Any], models_folder: Path) -> None:
-    folder = models_folder / "report"
-    text = (folder / "length.svg").read_text(encoding="utf-8")
+    text = (models_folder / "report" / "length.svg").read_text(encoding="utf-8")
     largest = max(b["n"] for b in length["curves"]["natural"]["lstm"]["buckets"])
     assert f"{largest:,}" in text
-    for name in ("length", "length.zh", "where-it-breaks", "where-it-breaks.zh"):
-        assert (folder / f"{name}.svg").is_file()
 
 
 def test_found_words_can_be_trusted_as_far_as_reported(models_folder: Path) -> None:
-    found = report.read_report(models_folder, "coverage")
-    assert found is not None
+    report = Report.read(models_folder / "report" / "coverage.json")
+    assert report is not None
     lexicon = models_folder / "lexicon.json"
-    assert found["data"]["lexicon_sha256"] == corpus.file_digest(lexicon), "run 'seqviz report'"
+    assert report.data["lexicon_sha256"] == corpus.file_digest(lexicon), "run 'seqviz report'"
     file = REPOSITORY / "seqviz" / "texts.json"
     aligned = json.loads(file.read_text(encoding="utf-8"))["aligned"]
     measured = coverage.evaluate(coverage.Lexicon.load(lexicon), aligned[1::2])
     for key in ("precision", "recall", "words"):
-        assert found["reported"][key] == measured[key]
+        assert report.results["reported"][key] == measured[key]
     assert measured["precision"] > 0.9
     assert measured["recall"] > 0.85
-
-
-def test_stale_says_why() -> None:
-    trainings = {"lstm": {"weights_sha256": "a"}, "rnn": {"weights_sha256": "b"}}
-    models = {"lstm": {"weights_sha256": "a"}, "rnn": {"weights_sha256": "b"}}
-    assert report.stale(None, trainings) == "there is none"
-    assert report.stale({"models": models}, trainings) is None
-    models["rnn"] = {"weights_sha256": "old"}
-    assert report.stale({"models": models}, trainings) == "it was measured on other weights of rnn"
-    assert report.stale({}, trainings) == "it was measured on other weights of lstm, rnn"
-
-
-def test_a_damaged_report_is_an_error(tmp_path: Path) -> None:
-    assert report.read_report(tmp_path, "length") is None
-    (tmp_path / "report").mkdir()
-    (tmp_path / "report" / "length.json").write_text("{", encoding="utf-8")
-    with pytest.raises(ValueError, match="expected JSON, it is damaged"):
-        report.read_report(tmp_path, "length")
 
 
 def test_a_report_stands_in_its_file_as_it_was_made(tmp_path: Path) -> None:
@@ -219,3 +205,64 @@ def test_a_report_is_stale_on_other_weights_and_other_data() -> None:
     none = Report("seqviz one", None, {})
     assert none.stale(trainings) == "it was measured on other weights of lstm, rnn"
     assert none.stale({}) is None
+
+
+# -- the walk
+
+
+def _attention(trainings: dict[str, Any], digest: str) -> Report:
+    return Report("seqviz report", {"aligned_sha256": digest}, {}, weights_of(trainings))
+
+
+@pytest.fixture
+def walked(tmp_path: Path) -> Callable[..., tuple[list[str], Report | None]]:
+    """What is said, and what the report is, where one artefact is brought up to date."""
+    old = {"lstm": {"weights_sha256": "1" * 64}}
+    new = {"lstm": {"weights_sha256": "2" * 64}}
+
+    def walk(found: bool = True, trainings: Any = new, **options: Any):
+        said: list[str] = []
+        site = Site(tmp_path, trainings, said.append, tmp_path)
+        if found:
+            _attention(old, "a").write(site.file("one.json"))
+        made = options.pop("made", None)
+        artefact = Artefact(
+            "one",
+            "seqviz one",
+            ("weights", "texts"),
+            anew=lambda site: made,
+            otherwise="{why}; run {command}",
+            **options,
+        )
+        return said, artefact.current(site)
+
+    return walk
+
+
+def test_what_is_out_of_date_is_made_anew_or_said(walked: Any, tmp_path: Path) -> None:
+    fresh = _attention({"lstm": {"weights_sha256": "2" * 64}}, "a")
+    said, found = walked()
+    assert said == ["it was measured on other weights of lstm; run seqviz report"]
+    assert found.models["lstm"]["weights_sha256"] == "1" * 64
+    said, found = walked(made=fresh)
+    assert (said, found) == ([], fresh)
+    assert Report.read(tmp_path / "report" / "one.json") == fresh
+
+
+def test_what_is_up_to_date_stays(walked: Any) -> None:
+    other = _attention({}, "never")
+    same = {"lstm": {"weights_sha256": "1" * 64}}
+    said, found = walked(trainings=same, made=other)
+    assert (said, found.data) == ([], {"aligned_sha256": "a"})
+    _, found = walked(trainings=same, made=other, always=True)
+    assert found == other
+    said, _ = walked(trainings=same, data=lambda: {"aligned_sha256": "b"})
+    assert said == ["it was measured on other data (aligned_sha256); run seqviz report"]
+
+
+def test_what_nobody_has_measured_is_made_only_where_it_is_wanted(walked: Any) -> None:
+    made = _attention({}, "a")
+    assert walked(found=False, made=made) == ([], None)
+    said, found = walked(found=False, wanted=True)
+    assert (said, found) == (["there is none; run None"], None)
+    assert walked(found=False, made=made, wanted=True)[1] == made

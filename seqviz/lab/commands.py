@@ -160,31 +160,3 @@ def _publish(name: str, report: Any, out: Path | None) -> None:
 
 for _name, (_kind, _help) in COMMANDS.items():
     lab.command(_name.replace("_", "-"), help=inspect.cleandoc(_help))(_command(_name, _kind))
-
-
-def refresh(models: Path, trainings: dict[str, Any]) -> None:
-    """Measure anew what speaks of other weights, where that takes minutes, and draw all figures."""
-    from seqviz import plotting
-    from seqviz.lab import gradient, training_cost
-    from seqviz.report import read_report, stale
-    from seqviz.shipped import models_folder
-
-    folder = models / "report"
-
-    def say(line: str) -> None:
-        typer.echo(line, err=True)
-
-    # Those that are loaded by name are the shipped ones.
-    if models.resolve() == models_folder().resolve() and trainings:
-        found = read_report(models, "gradient")
-        if found and stale(found, trainings):
-            settings = gradient.Settings(models=tuple(trainings))
-            gradient.EXPERIMENT.report(settings, say).write(folder / "gradient.json")
-        found = read_report(models, "training_cost")
-        if found and stale(found, trainings):
-            settings = training_cost.Settings()
-            training_cost.EXPERIMENT.report(settings, say).write(folder / "training_cost.json")
-    for name, draw in plotting.lab.FIGURES.items():
-        if found := read_report(models, name):
-            for language, ending in (("en", ""), ("zh", ".zh")):
-                plotting.save(draw(found, language=language), folder / f"{name}{ending}.svg")

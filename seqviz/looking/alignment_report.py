@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from seqviz import report, scores
+from seqviz import scores
 from seqviz.looking.alignment import (
     alignment_counts,
     alignment_error_rate,
@@ -23,6 +23,7 @@ from seqviz.looking.alignment import (
     links,
 )
 from seqviz.looking.saliency import saliency
+from seqviz.report import Report, read_training
 from seqviz.shipped import models_folder
 from seqviz.translation import Translator
 
@@ -106,7 +107,6 @@ def alignment_report(
 
     draws = scores.resamples(len(reported), number, (1,))
     return {
-        "schema": 1,
         "note": NOTE,
         "choice": choice,
         "heads": heads,
@@ -146,10 +146,9 @@ def aligned_head(model: str | Translator) -> tuple[int, int] | None:
     if isinstance(model, Translator):
         name, training = model.name, model.training
     else:
-        name, training = model, report.read_training(models).get(model, {})
-    content = report.read_report(models, "attention") or {}
-    chosen = content.get("choice", {}).get(name)
-    measured = content.get("models", {}).get(name, {}).get("weights_sha256")
-    if chosen is None or measured is None or measured != training.get("weights_sha256"):
+        name, training = model, read_training(models).get(model, {})
+    report = Report.read(models / "report" / "attention.json")
+    if report is None or name not in report.results["choice"] or not report.is_of(name, training):
         return None
+    chosen = report.results["choice"][name]
     return chosen["layer"], chosen["head"]

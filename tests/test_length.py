@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU
 
-from seqviz import evaluation
 from seqviz.coverage import Lexicon
-from seqviz.evaluation import Output, Outputs
-from seqviz.length_report import check, length_report
+from seqviz.measuring import plan as plans
+from seqviz.measuring.length import check, length_report
+from seqviz.measuring.outputs import Output, Outputs
 
 
 def _words(number: int, start: int) -> str:
@@ -22,7 +22,7 @@ def _words(number: int, start: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def plan(tmp_path_factory: pytest.TempPathFactory) -> evaluation.Plan:
+def plan(tmp_path_factory: pytest.TempPathFactory) -> plans.Plan:
     """Sentences of 8, 25, 30, 35, 55, 70 words; then runs of four sentences of 15."""
     rows, at = [], 0
     for length in (8, 25, 30, 35, 55, 70):
@@ -35,10 +35,10 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> evaluation.Plan:
             at += 15
     file = tmp_path_factory.mktemp("length") / "test.tsv"
     file.write_text("".join(f"{d}\t{s}\t{s}\n" for d, s in rows), encoding="utf-8")
-    return evaluation.plan(file)
+    return plans.plan(file)
 
 
-def _copying(plan: evaluation.Plan, words: int, nats: float = 1.0) -> Outputs:
+def _copying(plan: plans.Plan, words: int, nats: float = 1.0) -> Outputs:
     """A made-up model that copies the first words of the reference; its loss doubles after them."""
     return Outputs(
         translations={s: Output(" ".join(s.split()[:words])) for s in plan.sources()},
@@ -52,9 +52,9 @@ def _copying(plan: evaluation.Plan, words: int, nats: float = 1.0) -> Outputs:
 
 
 @pytest.fixture(scope="module")
-def report(plan: evaluation.Plan) -> dict[str, Any]:
+def report(plan: plans.Plan) -> dict[str, Any]:
     outputs = {"all": _copying(plan, 1_000), "twenty": _copying(plan, 20)}
-    return length_report(plan, outputs, number=200, prediction=_prediction())
+    return length_report(plan, outputs, number=200, prediction=_prediction()).content()
 
 
 def _prediction() -> dict[str, Any]:
@@ -96,7 +96,7 @@ def test_a_model_that_copies_twenty_words_falls_as_arithmetic_says(report: dict[
 
 
 def test_buckets_hold_every_sentence_once_and_thin_ones_are_kept(
-    report: dict[str, Any], plan: evaluation.Plan
+    report: dict[str, Any], plan: plans.Plan
 ) -> None:
     buckets = report["curves"]["natural"]["all"]["buckets"]
     counts = {(b["low"], b["high"]): b["n"] for b in buckets}
@@ -119,11 +119,11 @@ def test_buckets_hold_every_sentence_once_and_thin_ones_are_kept(
     assert (overall["n"], overall["bleu"]) == (len(plan.pairs), 100.0)
 
 
-def test_bucket_scores_are_sacrebleus(plan: evaluation.Plan) -> None:
+def test_bucket_scores_are_sacrebleus(plan: plans.Plan) -> None:
     cut = Outputs(
         {s: Output(s[: len(s) * 2 // 3].replace("7", "1")) for s in plan.sources()}, {}, {}
     )
-    found = length_report(plan, {"m": cut}, number=20)
+    found = length_report(plan, {"m": cut}, number=20).content()
     bucket = found["curves"]["natural"]["m"]["buckets"][2]
     chosen = [p for p in plan.pairs if 21 <= len(p.source.split()) <= 30]
     expected = BLEU().corpus_score(
@@ -187,9 +187,9 @@ def test_hypotheses_are_answered(report: dict[str, Any]) -> None:
     assert right["low"] <= right["value"] <= right["high"] < 0
 
 
-def test_an_interval_that_holds_zero_decides_nothing(plan: evaluation.Plan) -> None:
+def test_an_interval_that_holds_zero_decides_nothing(plan: plans.Plan) -> None:
     same = {"all": _copying(plan, 30), "twenty": _copying(plan, 30)}
-    found = length_report(plan, same, number=50, prediction=_prediction())
+    found = length_report(plan, same, number=50, prediction=_prediction()).content()
     verdicts = {h["id"]: h["verdict"] for h in found["prediction"]["hypotheses"]}
     assert set(verdicts.values()) == {"undecided"}
 
@@ -213,9 +213,9 @@ def test_found_words_by_position(tmp_path: Path, models_folder: Path) -> None:
     target = "maison eau livre école ville gouvernement pain lait ami nuit"
     file = tmp_path / "t.tsv"
     file.write_text(f"a\t{source}\t{target}\n" * 3, encoding="utf-8")
-    plan = evaluation.plan(file)
+    plan = plans.plan(file)
     outputs = Outputs({source: Output("maison eau livre école pain")}, {}, {})
-    found = length_report(plan, {"m": outputs}, number=20, lexicon=Lexicon.load())
+    found = length_report(plan, {"m": outputs}, number=20, lexicon=Lexicon.load()).content()
     by_position = found["positions"]["found"]["natural"]
     assert {b["found"] for b in by_position["reference"]} == {1.0}
     assert [(b["low"], b["n"], b["found"]) for b in by_position["m"]] == [
@@ -226,9 +226,9 @@ def test_found_words_by_position(tmp_path: Path, models_folder: Path) -> None:
     assert found["curves"]["natural"]["m"]["buckets"][5]["found"] == 0.5
 
 
-def test_a_model_that_says_nothing(plan: evaluation.Plan) -> None:
+def test_a_model_that_says_nothing(plan: plans.Plan) -> None:
     silent = Outputs({s: Output("", limit=True) for s in plan.sources()}, {}, {})
-    found = length_report(plan, {"silent": silent, "all": _copying(plan, 99)}, number=20)
+    found = length_report(plan, {"silent": silent, "all": _copying(plan, 99)}, number=20).content()
     bucket = found["curves"]["natural"]["silent"]["buckets"][0]
     assert (bucket["bleu"], bucket["chrf"], bucket["length_ratio"]) == (0.0, 0.0, 0.0)
     assert bucket["limit"] == 1.0
@@ -236,7 +236,7 @@ def test_a_model_that_says_nothing(plan: evaluation.Plan) -> None:
     assert ratio == {"value": None, "low": None, "high": None}
 
 
-def test_a_missing_translation_is_an_error(plan: evaluation.Plan) -> None:
+def test_a_missing_translation_is_an_error(plan: plans.Plan) -> None:
     with pytest.raises(ValueError, match="expected a translation of 'mot0"):
         length_report(plan, {"m": Outputs({}, {}, {})}, number=20)
 

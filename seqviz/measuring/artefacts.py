@@ -1,0 +1,332 @@
+"""Everything that speaks of the shipped weights, in one table, and what brings it up to date.
+
+`ARTEFACTS` says of each report of ``models/report/`` which command makes it, what it depends on, how it is
+made anew, which figures are drawn from it and what the README says of it. `bring_up_to_date` walks the table
+(``seqviz report``); its order is that of the README.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seqviz import coverage, plotting, trials
+from seqviz.corpus import file_digest
+from seqviz.lab import experiment
+from seqviz.looking import alignment_report as alignment
+from seqviz.measuring import markdown
+from seqviz.measuring.card import card
+from seqviz.measuring.evaluate import by_length
+from seqviz.measuring.length import check
+from seqviz.measuring.passages import passages_report
+from seqviz.report import Report, Trainings, read_training, weights_of, write_text
+from seqviz.shipped import models_folder
+from seqviz.translation import load
+
+Draw = Callable[..., Any]
+"""Content of a report, and the language of its words → figure."""
+Reports = dict[str, Report]
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where the reports are, and what they are to speak of.
+
+    Attributes:
+        models: folder of the model folders, with ``report/`` in it.
+        trainings: ``training.json`` of the models.
+        say: takes a line on what is done or out of date.
+        work: folder that remembers translations.
+        data: test set for what needs one; None where it is not at hand.
+    """
+
+    models: Path
+    trainings: Trainings
+    say: Callable[[str], None]
+    work: Path
+    data: Path | None = None
+
+    def file(self, name: str) -> Path:
+        """Where a report or figure is kept."""
+        return self.models / "report" / name
+
+    @property
+    def is_shipped(self) -> bool:
+        """Whether these are the models that `seqviz.load` finds by name."""
+        return bool(self.trainings) and self.models.resolve() == models_folder().resolve()
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """One report, how it is made and what it fills.
+
+    Attributes:
+        name: of the file in ``models/report/``.
+        command: that makes it.
+        of: what it depends on: "weights", "corpus", "texts", "lexicon", "machine" (its speed), or "chance" (seeds).
+        anew: makes it, or says None where that cannot be done here; None where `command` alone can, in hours.
+        wanted: whether it belongs there even if nobody has measured it yet.
+        always: made anew at every call: it takes a moment, and nothing tells that it is out of date.
+        data: keys of its ``data`` that must have these values.
+        otherwise: what is said where it is out of date and not made anew; ``{why}`` and ``{command}`` in it.
+        figures: drawn from it, by the file's name.
+        block: what the README says of it.
+    """
+
+    name: str
+    command: str
+    of: tuple[str, ...]
+    anew: Callable[[Site], Report | None] | None = None
+    wanted: bool = False
+    always: bool = False
+    data: Callable[[], Mapping[str, Any]] = dict
+    otherwise: str = ""
+    figures: Callable[[Site, Report], Mapping[str, Draw]] = lambda site, report: {}
+    block: Callable[[Report, Trainings], str] | None = None
+
+    def stale(self, report: Report, trainings: Trainings) -> str | None:
+        """Why it does not speak of what is at hand, in words; None if it does."""
+        return report.stale(trainings if "weights" in self.of else {}, self.data())
+
+    def current(self, site: Site) -> Report | None:
+        """The report, made anew if it is out of date and that can be done here."""
+        found = Report.read(site.file(f"{self.name}.json"))
+        why = self.stale(found, site.trainings) if found else "there is none"
+        needed = self.wanted if found is None else why is not None
+        if not (needed or self.always):
+            return found
+        if self.anew and (made := self.anew(site)):
+            made.write(site.file(f"{self.name}.json"))
+            if "corpus" in self.of:  # which takes an hour
+                site.say(f"{site.file(f'{self.name}.json')} written")
+            return made
+        if self.otherwise:
+            site.say(self.otherwise.format(why=why, command=found and found.command))
+        return found
+
+
+# ---------------------------------------------------------------------------------------------
+# How each is made
+
+
+def _length(site: Site) -> Report | None:
+    if site.data is None or not site.trainings:
+        return None
+    prediction = site.file("prediction.json")
+    models = {name: site.models / name for name in site.trainings}
+    found = prediction if prediction.is_file() else None
+    return by_length(site.data, models, site.work, site.say, prediction=found)
+
+
+def _length_figures(site: Site, report: Report) -> dict[str, Draw]:
+    check(report.content(), str(site.file("length.json")))
+    figures: dict[str, Draw] = {"length": plotting.length_curves}
+    if report.results["positions"]["loss"].get("natural"):
+        figures["where-it-breaks"] = plotting.where_it_breaks
+    return figures
+
+
+def _coverage(site: Site) -> Report:
+    """How far "not found" can be trusted, on the hand-aligned pairs."""
+    pairs = alignment.aligned_pairs()
+    halves = {"chosen_on": pairs[0::2], "reported": pairs[1::2]}
+    lexicon = coverage.Lexicon.load()
+    found = {half: coverage.evaluate(lexicon, rows) for half, rows in halves.items()}
+    digest = file_digest(models_folder() / "lexicon.json")
+    data = {"name": "seqviz/texts.json", "pairs": len(pairs), "lexicon_sha256": digest}
+    return Report.now("seqviz report", data, found, dated=False)
+
+
+def _attention(site: Site) -> Report | None:
+    """Which head is closest to the hand-made alignments, and how close all that links words is."""
+    if not site.trainings:
+        return None
+    pairs = alignment.aligned_pairs()
+    translators = {name: load(site.models / name) for name in site.trainings}
+    data = {
+        "name": "seqviz/texts.json",
+        **_aligned(),
+        "pairs": len(pairs),
+        "sure_links": sum(len(pair["sure"]) for pair in pairs),
+        "possible_links": sum(len(pair["possible"]) for pair in pairs),
+        "chosen_on": len(pairs[0::2]),
+        "reported": len(pairs[1::2]),
+    }
+    found = alignment.alignment_report(translators, pairs)
+    return Report.now("seqviz report", data, found, weights_of(site.trainings))
+
+
+def _aligned() -> dict[str, str]:
+    return {"aligned_sha256": alignment.pairs_digest(alignment.aligned_pairs())}
+
+
+def _passages(site: Site) -> Report | None:
+    """None without the two models whose difference chooses the passage."""
+    if not {"lstm", "lstm-attention"} <= set(site.trainings):
+        return None
+    return passages_report(site.models, site.trainings)
+
+
+def _gradient(site: Site) -> Report | None:
+    if not site.is_shipped:
+        return None
+    asked = experiment.find("gradient")
+    return asked.report(asked.settings(models=tuple(site.trainings)), site.say)
+
+
+def _training_cost(site: Site) -> Report | None:
+    if not site.is_shipped:
+        return None
+    asked = experiment.find("training_cost")
+    return asked.report(asked.settings(), site.say)
+
+
+def _lab_figure(name: str) -> Callable[[Site, Report], Mapping[str, Draw]]:
+    return lambda site, report: {name: plotting.lab.FIGURES[name]}
+
+
+# ---------------------------------------------------------------------------------------------
+# The table
+
+ARTEFACTS = (
+    Artefact(
+        name="length",
+        command="seqviz evaluate",
+        of=("weights", "corpus", "lexicon"),
+        anew=_length,
+        wanted=True,
+        otherwise="note: length.json is out of date ({why}); give --data to measure it anew",
+        figures=_length_figures,
+        block=lambda report, trainings: markdown.length(report),
+    ),
+    Artefact(
+        name="passages",
+        command="seqviz report",
+        of=("weights", "texts"),
+        anew=_passages,
+        wanted=True,
+    ),
+    Artefact(
+        name="coverage",
+        command="seqviz report",
+        of=("texts", "lexicon"),
+        anew=_coverage,
+        always=True,
+        block=lambda report, trainings: markdown.coverage(report),
+    ),
+    Artefact(
+        name="quality",
+        command="seqviz quality",
+        of=("weights", "corpus", "texts"),
+        otherwise="note: quality.json is out of date; run {command}",
+        block=lambda report, trainings: markdown.quality(report, trainings),
+    ),
+    Artefact(
+        name="attention",
+        command="seqviz report",
+        of=("weights", "texts"),
+        anew=_attention,
+        wanted=True,
+        data=_aligned,
+        block=lambda report, trainings: markdown.alignment(report),
+    ),
+    Artefact(
+        name="recipe",
+        command="seqviz trials recipe",
+        of=("corpus", "chance"),
+        block=lambda report, trainings: trials.recipe_table(report.content(), trainings),
+    ),
+    Artefact(
+        name="mechanism",
+        command="seqviz trials mechanism",
+        of=("corpus", "chance"),
+        block=lambda report, trainings: trials.mechanism_table(report.content()),
+    ),
+    # The lab; the README says all of it in one block, see `markdown.lab`.
+    Artefact(
+        name="gradient",
+        command="seqviz lab gradient",
+        of=("weights", "texts", "chance"),
+        anew=_gradient,
+        figures=_lab_figure("gradient"),
+    ),
+    Artefact("recall", "seqviz lab recall", ("chance",), figures=_lab_figure("recall")),
+    Artefact("capacity", "seqviz lab capacity", ("chance",), figures=_lab_figure("capacity")),
+    Artefact("cost", "seqviz lab cost", ("machine",), figures=_lab_figure("cost")),
+    Artefact(
+        name="training_cost",
+        command="seqviz lab training-cost",
+        of=("weights", "machine"),
+        anew=_training_cost,
+        figures=_lab_figure("training_cost"),
+    ),
+    Artefact(
+        "extrapolation",
+        "seqviz lab extrapolation",
+        ("chance",),
+        figures=_lab_figure("extrapolation"),
+    ),
+)
+"""In the order of the README."""
+
+
+# ---------------------------------------------------------------------------------------------
+# The walk
+
+
+def bring_up_to_date(
+    models: Path, readme: Path, work: Path, say: Callable[[str], None], data: Path | None = None
+) -> None:
+    """Reports, figures, README and cards of the weights in a folder.
+
+    Args:
+        models, work, say, data: see `Site`.
+        readme: whose results are filled in.
+    Raises:
+        ValueError: a damaged report, or a README without the two markers.
+    """
+    site = Site(models, read_training(models), say, work, data)
+    reports: Reports = {}
+    for artefact in ARTEFACTS:
+        if report := artefact.current(site):
+            reports[artefact.name] = report
+    for artefact in ARTEFACTS:
+        if report := reports.get(artefact.name):
+            for name, draw in artefact.figures(site, report).items():
+                _save(site, name, draw, report.content())
+    if all(training.get("losses", {}).get("train") for training in site.trainings.values()):
+        _save(site, "losses", plotting.loss_curves, site.trainings)
+    text = readme.read_text(encoding="utf-8")
+    write_text(readme, markdown.fill_readme(text, results(reports, site.trainings)))
+    about = models / "DATA.md"
+    about_data = about.read_text(encoding="utf-8") if about.is_file() else ""
+    for name, training in site.trainings.items():
+        write_text(models / name / "README.md", card(training, about_data))
+    say(f"{readme} and {len(site.trainings)} cards written")
+
+
+def _save(site: Site, name: str, draw: Draw, content: Any) -> None:
+    for language, ending in (("en", ""), ("zh", ".zh")):
+        plotting.save(draw(content, language=language), site.file(f"{name}{ending}.svg"))
+
+
+def read_all(models: Path) -> Reports:
+    """Every report of the table that is there, by its name."""
+    found = {a.name: Report.read(models / "report" / f"{a.name}.json") for a in ARTEFACTS}
+    return {name: report for name, report in found.items() if report}
+
+
+def results(reports: Mapping[str, Report], trainings: Trainings) -> str:
+    """Markdown of what was measured on the shipped weights, for the README."""
+    if not trainings:
+        return "Not measured yet."
+    blocks = [markdown.training(trainings)]
+    for artefact in ARTEFACTS:
+        if artefact.block is None or (report := reports.get(artefact.name)) is None:
+            continue
+        blocks.append(artefact.block(report, trainings))
+        if why := artefact.stale(report, trainings):
+            blocks.append(f"This measurement is not of the weights shipped now: {why}.")
+    return "\n\n".join([*blocks, *markdown.lab(reports, trainings)])

@@ -1,0 +1,175 @@
+"""From test sets and model folders to a report: translate what is missing, then score.
+
+A stopped measurement goes on where it was: outputs are remembered in a folder, see `outputs`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from seqviz.corpus import file_digest
+from seqviz.coverage import Lexicon
+from seqviz.measuring import plan as plans
+from seqviz.measuring import translate
+from seqviz.measuring.length import length_report
+from seqviz.measuring.outputs import Outputs, Work
+from seqviz.measuring.plan import Plan
+from seqviz.measuring.quality import quality_report
+from seqviz.report import Report
+
+Say = Callable[[str], None]
+"""Takes a line on what is being done."""
+
+
+def by_length(
+    data: Path,
+    models: Mapping[str, Path],
+    work: Path,
+    say: Say,
+    *,
+    named: bool = True,
+    sample: int | None = None,
+    seed: int = 1,
+    beams: int = 1,
+    resamples: int = 1_000,
+    runs: bool = True,
+    prediction: Path | None = None,
+    workers: int | None = None,
+    device: str | None = None,
+) -> Report:
+    """Measure quality by sentence length.
+
+    Args:
+        data: corpus file.
+        models: folders by the name they are reported under.
+        work: folder that remembers outputs.
+        say: takes progress.
+        named: whether the models were asked for by name, so that the report's command names them.
+        sample, seed, runs: see `plan.plan`.
+        beams: 1 is greedy search.
+        resamples: of the bootstrap.
+        prediction: file of hypotheses that the report answers.
+        workers, device: see `translate.run`.
+    """
+    foreseen = None
+    if prediction:
+        foreseen = json.loads(prediction.read_text(encoding="utf-8"))
+        foreseen = {**foreseen, "sha256": file_digest(prediction)}
+    plan = plans.plan(data, sample=sample, seed=seed, runs=runs)
+    say(
+        f"{_several(len(plan.pairs), 'sentence')}, {_several(len(plan.runs), 'run')} of sentences, "
+        f"{_several(len(models), 'model')}"
+    )
+    for reason, count in plan.skipped.items():
+        say(f"note: {_several(count, 'pair')} left out: {reason}")
+    works = {name: Work(work, folder, beams) for name, folder in models.items()}
+    if known := sum(each.known(plan) for each in works.values()):
+        say(f"going on: {_several(known, 'text')} remembered in {work}")
+    outputs = _translated(plan, works, work, say, workers, device)
+    say("scoring")
+    options = {
+        "data": [data.name],
+        "model": [*models] if named else [],
+        "sample": [sample] if sample is not None else [],
+        "seed": [seed] if seed != 1 else [],
+        "beams": [beams] if beams > 1 else [],
+        "resamples": [resamples] if resamples != 1_000 else [],
+        "prediction": [prediction.name] if prediction else [],
+    }
+    return length_report(
+        plan,
+        outputs,
+        number=resamples,
+        num_beams=beams,
+        prediction=foreseen,
+        lexicon=_lexicon(say),
+        command=_command("seqviz evaluate", options) + ("" if runs else " --no-runs"),
+        device=device,
+    )
+
+
+def on_test_sets(
+    files: Mapping[str, Path],
+    models: Mapping[str, Path],
+    work: Path,
+    say: Say,
+    *,
+    named: bool = True,
+    sample: int | None = 3_000,
+    beams: int = 4,
+    resamples: int = 1_000,
+    workers: int | None = None,
+    device: str | None = None,
+) -> Report:
+    """Measure quality on whole test sets and on the hand-written sentences, greedy and with a beam.
+
+    Args:
+        files: corpus files by the name of the test set.
+        models, work, say, named, resamples, workers, device: as in `by_length`.
+        sample: at most so many sentences of a set, at even distances.
+        beams: width of the search beside greedy search.
+    """
+    sets = {
+        name: plans.thinned(plans.plan(path, runs=False), sample) for name, path in files.items()
+    }
+    sets["hand-written"] = plans.written("development")
+    measured: dict[str, tuple[Plan, dict[int, dict[str, Outputs]]]] = {}
+    for name, plan in sets.items():
+        searches = {}
+        for width in (1, beams):
+            search = "greedy" if width == 1 else f"{width} beams"
+            say(f"{name}, {_several(len(plan.pairs), 'sentence')}, {search}")
+            works = {model: Work(work, folder, width) for model, folder in models.items()}
+            searches[width] = _translated(plan, works, work, say, workers, device)
+        measured[name] = (plan, searches)
+    options = {
+        "data": [f"{name}={path.name}" for name, path in files.items()],
+        "model": [*models] if named else [],
+        "sample": [sample],
+        "beams": [beams],
+        "resamples": [resamples] if resamples != 1_000 else [],
+    }
+    command = _command("seqviz quality", options)
+    return quality_report(measured, number=resamples, command=command, device=device)
+
+
+def _translated(
+    plan: Plan,
+    works: Mapping[str, Work],
+    place: Path,
+    say: Say,
+    workers: int | None,
+    device: str | None,
+) -> dict[str, Outputs]:
+    """The outputs of each model; what is missing is translated, and a stop says how it goes on."""
+
+    def progress(done: int, total: int, left: float) -> None:
+        say(f"{done / total:.0%} done, about {left / 60:.0f} minutes left")
+
+    try:
+        translate.run(plan, list(works.values()), workers=workers, device=device, say=progress)
+    except KeyboardInterrupt:
+        say(f"stopped; the same command goes on from what {place} remembers")
+        raise
+    return {name: each.outputs(plan) for name, each in works.items()}
+
+
+def _lexicon(say: Say) -> Lexicon | None:
+    try:
+        return Lexicon.load()
+    except ValueError:
+        say("note: no lexicon, so found words are not counted")
+        return None
+
+
+def _command(name: str, options: Mapping[str, list[Any]]) -> str:
+    """The command that measures the same again."""
+    given = (f"--{option} {value}" for option, values in options.items() for value in values)
+    return " ".join([name, *given])
+
+
+def _several(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,234 @@
+"""The results in the README: a block of Markdown for each report.
+
+Each block says what it was measured by, on what, and with which intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from seqviz.lab import EXPERIMENTS, claims
+from seqviz.report import Report, Trainings
+
+_BEGIN, _END = "<!-- results:begin -->", "<!-- results:end -->"
+
+
+def fill_readme(text: str, block: str) -> str:
+    """`text` with `block` between the two result markers.
+
+    Raises:
+        ValueError: not exactly one of each marker, in order.
+    """
+    before, begin, rest = text.partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    if not begin or not end or _BEGIN in rest or _END in after:
+        raise ValueError(
+            f"expected one {_BEGIN} followed by one {_END} in the README; restore them"
+        )
+    return f"{before}{begin}\n{block}\n{end}{after}"
+
+
+def training(trainings: Trainings) -> str:
+    """Size, budget, loss and BLEU of the models, as training left them."""
+    rows = [
+        "| model | parameters | target tokens seen | loss, nats a token | BLEU | brevity penalty |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for name, one in trainings.items():
+        bleu = one.get("dev_bleu")
+        scored = (
+            f"{bleu['score']:.1f} | {bleu['brevity_penalty']:.2f}" if bleu else "not measured |"
+        )
+        rows.append(
+            f"| `{name}` | {one['num_parameters']:,} | {one['target_tokens']:,} | "
+            f"{one['dev_loss']:.3f} | {scored} |"
+        )
+    first = next(iter(trainings.values()))
+    bleu = first.get("dev_bleu") or {}
+    rows += [
+        "",
+        f"Measured by `seqviz train` at the end of each run, on development sentences of Europarl "
+        f"(`{first['dev_data']['name']}`, SHA-256 `{first['dev_data']['sha256'][:12]}…`): loss with the "
+        f"reference as input, BLEU of greedy output on {bleu.get('sentences', 0)} sentences "
+        f"(`{bleu.get('signature', 'not measured')}`). One run a model, without intervals: a first look, no claim. "
+        f"Trained on {first['hardware']}. Loss curves: `models/report/losses.svg`.",
+    ]
+    return "\n".join(rows)
+
+
+def coverage(report: Report) -> str:
+    """How far "not found" can be trusted."""
+    half = report.results["reported"]
+    return (
+        f"*Not found*, as the page marks words, on {half['pairs']} hand-aligned pairs that nothing was chosen "
+        f"on ({half['words']} content words, each once with and once without its translation): precision "
+        f"{half['precision']:.2f}, recall {half['recall']:.2f} (`seqviz report`, "
+        "`models/report/coverage.json`)."
+    )
+
+
+def _interval(entry: dict[str, float | None], digits: int = 2) -> str:
+    """A value with its interval, in words."""
+    value, low, high = entry["value"], entry["low"], entry["high"]
+    if value is None:
+        return "none"
+    if low is None or high is None:
+        return f"{value:.{digits}f}"
+    return f"{value:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+
+
+def length(report: Report) -> str:
+    """Markdown of what a length report found: figure, effect of length, what was predicted."""
+    found = report.results
+    curves, effects = found["curves"], found["effects"]
+    same, natural = effects["same-content"], effects["natural"]
+    short, long = same["short"], same["long"]
+    halves = next(
+        b for m in curves["same-content"].values() for b in m["buckets"] if b["parts"] == 2
+    )
+    rows = [
+        "![BLEU by sentence length for the four models, with intervals](models/report/length.svg)",
+        "",
+        f"What {long['low']}–{long['high']} words held at once cost against {short['low']}–{short['high']}, "
+        "with 95 % intervals. *Same content*: the same text, translated in two halves or whole; *natural*: "
+        "sentences that are that long by themselves. Cuts fall between whole sentences, so the halves have "
+        f"{halves['words_low']} to {halves['words_high']} words (5th to 95th percentile), {halves['words']:.0f} in the mean.",
+        "",
+        "| model | BLEU in halves → whole | BLEU kept, same content | BLEU kept, natural | loss added, same content |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for name, effect in same["models"].items():
+        by_parts = {b["parts"]: b["bleu"] for b in curves["same-content"][name]["buckets"]}
+        kept = (_interval(e["bleu_ratio"]) for e in (effect, natural["models"][name]))
+        rows.append(
+            f"| `{name}` | {by_parts[2]:.1f} → {by_parts[1]:.1f} | {' | '.join(kept)} | "
+            f"{_interval(effect['loss_change'], 3)} |"
+        )
+    prediction = found.get("prediction")
+    if prediction:
+        rows += [
+            "",
+            f"Predicted on {prediction['written']}, before the test set was translated "
+            "(`models/report/prediction.json`):",
+            "",
+            "| | prediction | difference measured | |",
+            "| --- | --- | --- | --- |",
+        ]
+        for h in prediction["hypotheses"]:
+            rows.append(
+                f"| {h['id']} | {h['says']} | {h['measure'].replace('_', ' ')} of `{h['first']}` minus "
+                f"`{h['second']}`, {h['curve']}: {_interval(h, 3)} | {h['verdict']} |"
+            )
+    data, seen = report.data, next(iter(report.models.values()))["target_tokens"]
+    sampled = f", a sample of {data['sample']:,}" if data.get("sample") else ""
+    rows += [
+        "",
+        f"Measured by `{report.command}` (SHA-256 `{data['sha256'][:12]}…`): {data['pairs']:,} sentences"
+        f"{sampled} and {data['runs']:,} runs of sentences, greedy search, {found['resamples']:,} paired "
+        f"bootstrap resamples, weights after {seen:,} target tokens; {report.hardware}; "
+        f"{', '.join(f'{k} {v}' for k, v in report.versions.items())}. The intervals cover the choice "
+        "of test sentences, not that of a training seed. All numbers: `models/report/length.json`; where it "
+        "breaks along a sentence: `models/report/where-it-breaks.svg`.",
+    ]
+    return "\n".join(rows)
+
+
+_CONTENDERS = {
+    "": "attention",
+    ":mean": "mean of all heads",
+    ":saliency": "saliency (gradient × input)",
+}
+
+
+def alignment(report: Report) -> str:
+    """Markdown of how far attention and saliency agree with alignments made by hand."""
+    data = report.data
+    rows = [
+        "Where the models look, against word alignments made by hand: alignment error rate (0 is best) on "
+        f"{data['reported']} sentence pairs, each French word linked to the English word of most weight, the "
+        "human translation given. The Transformer's head was chosen on the other "
+        f"{data['chosen_on']} pairs. 95 % intervals over sentence pairs; a small sample.",
+        "",
+        "| | error rate | precision | recall |",
+        "| --- | --- | --- | --- |",
+    ]
+    for key, result in sorted(
+        report.results["results"].items(), key=lambda item: item[1]["aer"]["value"]
+    ):
+        name, _, what = key.partition(":")
+        said = "a plain diagonal, no model"
+        if key != "diagonal":
+            said = f"`{name}`, {_CONTENDERS[f':{what}' if what else '']}"
+            chosen = report.results["choice"].get(name)
+            if chosen and not what:
+                said += f", layer {chosen['layer'] + 1} head {chosen['head'] + 1}"
+        rows.append(
+            f"| {said} | {_interval(result['aer'])} | {result['precision']:.2f} | {result['recall']:.2f} |"
+        )
+    rows += [
+        "",
+        f"Measured by `{report.command}`; {report.hardware}. Every head: "
+        "`models/report/attention.json`. A head that agrees with alignments is not thereby a reason for what "
+        "a model writes.",
+    ]
+    return "\n".join(rows)
+
+
+def quality(report: Report, names: Iterable[str]) -> str:
+    """A table of the models by test set and search, and what it was measured by."""
+
+    def cell(entry: Mapping[str, Any], key: str) -> str:
+        return f"{entry[key]:.1f} ({entry[f'{key}_low']:.1f} to {entry[f'{key}_high']:.1f})"
+
+    rows = [
+        "| model | test set | BLEU, greedy | BLEU, beam | chrF, greedy | chrF, beam |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    widths: set[str] = set()
+    for name in names:
+        for test_set, content in report.results["test_sets"].items():
+            greedy, *wider = (
+                (beams, found[name])
+                for beams, found in sorted(content["searches"].items(), key=lambda i: int(i[0]))
+            )
+            widths.update(beams for beams, _ in wider)
+            cells = [
+                cell(entry, metric) if entry else "not measured"
+                for metric in ("bleu", "chrf")
+                for entry in (greedy[1], wider[-1][1] if wider else None)
+            ]
+            rows.append(f"| `{name}` | {test_set} | {' | '.join(cells)} |")
+    sets = "; ".join(
+        f"{name}: {content['data']['pairs']:,} of {content['data']['lines']:,} pairs of "
+        f"`{content['data']['name']}`, SHA-256 `{content['data']['sha256'][:12]}…`"
+        for name, content in report.results["test_sets"].items()
+    )
+    beams = f", beam of {' and '.join(sorted(widths))}" if widths else ""
+    rows += [
+        "",
+        f"Measured by `{report.command}` ({sets}){beams}; {report.results['resamples']:,} paired bootstrap "
+        f"resamples, 95 % intervals; `{report.results['signatures']['bleu']}`, `{report.results['signatures']['chrf']}`; "
+        f"{report.hardware}. All numbers: `models/report/quality.json`.",
+    ]
+    return "\n".join(rows)
+
+
+def lab(reports: Mapping[str, Report], trainings: Trainings) -> list[str]:
+    """The lab: one sentence an experiment, then the article's claims; of these weights alone."""
+    current = {
+        name: report
+        for name, report in reports.items()
+        if not report.models or not report.stale(trainings)
+    }
+    said = [
+        f"- {current[name].results['says']['en']} (`{current[name].command}`; {current[name].hardware}; "
+        f"`models/report/{name}.svg`)"
+        for name in EXPERIMENTS
+        if name in current
+    ]
+    blocks = ["\n".join(["The lab:", "", *said])] if said else []
+    judged = {
+        name: current[name].content() for name in {*EXPERIMENTS, *claims.REPORTS} if name in current
+    }
+    return [*blocks, claims.markdown(judged)]
