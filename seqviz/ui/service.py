@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from seqviz.report import Report
 from seqviz.ui import growth
 from seqviz.ui.growth import Growth, Stage
 
@@ -410,8 +411,7 @@ class Service:
 
     def _alignment(self, name: str) -> dict[str, Any] | None:
         report = self.report("attention")
-        weights = (report or {}).get("models", {}).get(name, {}).get("weights_sha256")
-        same = weights is not None and weights == self.training(name).get("weights_sha256")
+        same = report is not None and Report.of(report).is_of(name, self.training(name))
         return report if same else None
 
     def examples(self) -> list[dict[str, Any]]:
