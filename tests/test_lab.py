@@ -382,14 +382,6 @@ def test_seeds_are_summed_up_by_point() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "said"), [(0.934, "93 %"), (1.0, "100 %"), (0.9996, "99.9 %"), (0.0, "0 %")]
-)
-def test_percentages(share: float, said: str) -> None:
-    assert experiment.percent(share) == said
-    assert experiment.percent(share, "zh") == said.replace(" ", "")
-
-
-@pytest.mark.parametrize(
     ("number", "said"), [(0.123, "0.12"), (1.0, "1"), (1.96, "2"), (12.6, "13"), (1234.0, "1234")]
 )
 def test_digits(number: float, said: str) -> None:

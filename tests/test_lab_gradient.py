@@ -144,7 +144,8 @@ def test_the_sentence_is_made_of_the_numbers(small) -> None:
     [(0.01, "1.0 %"), (0.5, "50 %"), (1.25, "125 %"), (0.000123, "0.012 %"), (0.0, "0 %")],
 )
 def test_percentages(share: float, said: str) -> None:
-    assert gradient._percent(share) == said
+    assert gradient._percent(share, "en") == said
+    assert gradient._percent(share, "zh") == said.replace(" ", "")
 
 
 # ---------------------------------------------------------------------------------------------

@@ -31,9 +31,7 @@ from seqviz.lab.experiment import (
     Experiment,
     Say,
     budget,
-    check_language,
     learned,
-    percent,
     plain,
 )
 from seqviz.lab.readers import (
@@ -47,6 +45,7 @@ from seqviz.lab.readers import (
     train,
 )
 from seqviz.lab.settings import Capacity as Settings
+from seqviz.language import Language
 
 CONTEXTS = ("lstm", "lstm-attention")
 GOOD = 0.9
@@ -246,34 +245,6 @@ def _measure(settings: Settings, context: str, width: int, say: Say) -> dict[str
     }
 
 
-_SENTENCES: dict[str, dict[str, str]] = {
-    "en": {
-        "longest": "Symbols copied with at least {good} of them right, by width of the state: {list}.",
-        "one": "{width}: {fixed} through the fixed vector, {attention} with attention",
-        "all": "all {number:g}",
-        "some": "{number:g}",
-        "fails": "At {length} symbols, the state of width {width} still gets {first} of the first third right and "
-        "{last} of the last.",
-        "budget": "Lengths up to {max_length} were trained, {steps} batches of {batch_size} sequences, {num_seeds} "
-        "seeds (median). This is what was learned, not what a state can hold: its numbers have room for far more "
-        "than the {bits:g} bits copied at width {width}. That some length must be too much is proven (Jelassi "
-        "et al. 2024), not shown here.",
-        "joint": "; ",
-    },
-    "zh": {
-        "longest": "至少 {good} 的符号正确时，不同宽度的状态能复制的长度：{list}。",
-        "one": "宽度 {width}：固定向量{fixed}，加注意力{attention}",
-        "all": "全部 {number:g} 个",
-        "some": " {number:g} 个",
-        "fails": "序列长 {length} 时，宽度为 {width} 的状态在前三分之一的正确率为 {first}，后三分之一为 {last}。",
-        "budget": "训练长度不超过 {max_length}，共 {steps} 批、每批 {batch_size} 条序列，{num_seeds} 个随机种子取中位数。"
-        "这是学到的结果，并非状态容量的极限：宽度 {width} 时复制了 {bits:g} 比特，远少于这些数所能容纳的。"
-        "固定大小的状态终有复制不了的长度，这已有证明（Jelassi 等，2024），而不是这里所展示的。",
-        "joint": "；",
-    },
-}
-
-
 def sentence(results: Mapping[str, Any], language: str = "en") -> str:
     """What the numbers say, in words.
 
@@ -283,46 +254,37 @@ def sentence(results: Mapping[str, Any], language: str = "en") -> str:
     Raises:
         ValueError: an unknown language.
     """
-    check_language(language, _SENTENCES)
-    words = _SENTENCES[language]
+    words = Language.of(language).within("lab.capacity")
     fixed, attention = (results[context] for context in CONTEXTS)
 
     def reached(context: Mapping[str, Any], width: str) -> str:
         number = context[width]["longest"]["median"]
-        return words["all" if number == results["max_length"] else "some"].format(number=number)
+        return words.say("all" if number == results["max_length"] else "some", number=number)
 
     parts = [
-        words["one"].format(
-            width=width,
-            fixed=reached(fixed, width),
-            attention=reached(attention, width),
-        )
-        for width in fixed
+        words.say("one", width=w, fixed=reached(fixed, w), attention=reached(attention, w))
+        for w in fixed
     ]
-    good = percent(results["good"], language)
-    said = [words["longest"].format(good=good, list=words["joint"].join(parts))]
+    good = words.percent(results["good"])
+    said = [words.say("longest", good=good, list=words.join(parts, "clauses"))]
     widest = list(fixed)[-1]
     fails = fixed[widest]["fails"]
     if fails and fails["length"] >= 3:
         positions = fails["by_position"]
         third = len(positions) // 3
-        said.append(
-            words["fails"].format(
-                length=fails["length"],
-                width=widest,
-                first=percent(float(np.mean(positions[:third])), language),
-                last=percent(float(np.mean(positions[-third:])), language),
-            )
-        )
+        first, last = (float(np.mean(part)) for part in (positions[:third], positions[-third:]))
+        shares = {"first": words.percent(first), "last": words.percent(last)}
+        said.append(words.say("fails", length=fails["length"], width=widest, **shares))
     said.append(
-        words["budget"].format(
+        words.say(
+            "budget",
             **results["budget"],
             max_length=results["max_length"],
             width=widest,
             bits=fixed[widest]["bits"],
         )
     )
-    return " ".join(said) if language == "en" else "".join(said)
+    return words.join(said)
 
 
 EXPERIMENT = Experiment(

@@ -34,7 +34,7 @@ import torch
 from torch import nn
 
 from seqviz.lab import two_digits
-from seqviz.lab.experiment import Experiment, Say, check_language, quiet
+from seqviz.lab.experiment import Experiment, Say, quiet
 from seqviz.lab.layers import (
     ATTENTION_LAYERS,
     LAYERS,
@@ -51,6 +51,7 @@ from seqviz.lab.layers import (
 )
 from seqviz.lab.settings import Cost as Settings
 from seqviz.lab.timing import kernel_busy, matmul_rate, peak_bytes, threads, timed
+from seqviz.language import Language
 from seqviz.version import hardware
 
 LIVE = Settings(
@@ -371,44 +372,6 @@ def live(
 # ---------------------------------------------------------------------------------------------
 # In words
 
-_SENTENCES: dict[str, dict[str, str]] = {
-    "en": {
-        "path": "From the first of {length} tokens to the last a recurrent layer takes {steps} steps, "
-        "self-attention {one}.",
-        "share": "At width {width} and {length} tokens, forward and backward together, the LSTM reached {lstm} % "
-        "of this machine’s rate for large matrix products, attention {naive} % with its scores in memory "
-        "and {fused} % fused.",
-        "operations": "By operations attention is cheaper than the LSTM below {crossing} tokens; {measured}.",
-        "all": "by the clock fused attention was faster at every length measured, {first} to {last} tokens",
-        "none": "by the clock it was faster at no length measured, {first} to {last} tokens",
-        "below": "by the clock fused attention was faster up to about {at} tokens",
-        "some": "by the clock fused attention was faster at {list} tokens",
-        "doubling": "From {low} to {high} tokens, the total being the same, the time became {lstm} times as long in "
-        "the LSTM, {naive} times in attention with its scores in memory and {fused} times fused; the memory "
-        "of the scores grew {scores}-fold, for one sentence {own}-fold.",
-        "decoding": "Behind {position} tokens, the next one took the LSTM {lstm_time} with {lstm_bytes} of state, "
-        "attention {attention_time} with {attention_bytes} of keys and values.",
-        "joint": ", ",
-        "halted": "Time ran out: longer texts were not measured.",
-    },
-    "zh": {
-        "path": "从 {length} 个词元中的第一个到最后一个，循环层要走 {steps} 步，自注意力只要 {one} 步。",
-        "share": "宽度 {width}、{length} 个词元时，前向加反向合计，LSTM 达到本机大矩阵乘法速率的 {lstm}%，"
-        "分数矩阵写入内存的注意力为 {naive}%，融合注意力为 {fused}%。",
-        "operations": "按运算量，{crossing} 个词元以下注意力比 LSTM 便宜；{measured}。",
-        "all": "按实测时间，融合注意力在所测的每个长度（{first} 到 {last} 个词元）都更快",
-        "none": "按实测时间，它在所测的任何长度（{first} 到 {last} 个词元）都不更快",
-        "below": "按实测时间，融合注意力在约 {at} 个词元以内更快",
-        "some": "按实测时间，融合注意力在 {list} 个词元时更快",
-        "doubling": "总词元数不变，长度从 {low} 增到 {high}，LSTM 的时间变为 {lstm} 倍，分数矩阵写入内存的注意力为 "
-        "{naive} 倍，融合注意力为 {fused} 倍；分数所占内存变为 {scores} 倍，单个句子则为 {own} 倍。",
-        "decoding": "前面有 {position} 个词元时，生成下一个词元，LSTM 用 {lstm_time}、状态 {lstm_bytes}；"
-        "注意力用 {attention_time}、键和值 {attention_bytes}。",
-        "joint": "、",
-        "halted": "时间用完，更长的文本没有测量。",
-    },
-}
-
 
 def sentence(results: Mapping[str, Any], language: str = "en") -> str:
     """What the numbers say, in words.
@@ -419,42 +382,31 @@ def sentence(results: Mapping[str, Any], language: str = "en") -> str:
     Raises:
         ValueError: an unknown language.
     """
-    check_language(language, _SENTENCES)
-    words = _SENTENCES[language]
+    words = Language.of(language).within("lab.cost")
     lengths, width = results["lengths"], str(results["width_shown"])
     layers, crossed = results["layers"][width], results["crossing"][width]
+    longest = {"length": lengths[-1], "width": width}
+    steps, one = (layers[layer]["path_length"][-1] for layer in ("lstm", "attention-fused"))
     share = {
-        layer: two_digits(100 * found["forward_backward"]["share_of_matmul_rate"][-1])
+        layer.removeprefix("attention-"): two_digits(
+            100 * found["forward_backward"]["share_of_matmul_rate"][-1]
+        )
         for layer, found in layers.items()
     }
     fused = crossed["forward_backward"]["attention-fused"]
-    faster = fused["attention_faster_at"]
-    if faster == lengths or not faster:
-        measured = words["all" if faster else "none"].format(first=lengths[0], last=lengths[-1])
-    elif faster == lengths[: len(faster)]:
-        measured = words["below"].format(at=two_digits(fused["seconds"]))
-    else:
-        measured = words["some"].format(list=words["joint"].join(map(str, faster)))
     said = [
-        words["path"].format(
-            length=lengths[-1],
-            steps=layers["lstm"]["path_length"][-1],
-            one=layers["attention-fused"]["path_length"][-1],
+        words.say("path", steps=steps, one=one, **longest),
+        words.say("share", **share, **longest),
+        words.say(
+            "operations", crossing=crossed["operations"], measured=_when(fused, lengths, words)
         ),
-        words["share"].format(
-            width=width,
-            length=lengths[-1],
-            lstm=share["lstm"],
-            naive=share["attention-naive"],
-            fused=share["attention-fused"],
-        ),
-        words["operations"].format(crossing=crossed["operations"], measured=measured),
     ]
     doubled = results["doubling"][width]
     if doubled:
         scores = doubled["attention-naive"]["score_bytes"]
         said.append(
-            words["doubling"].format(
+            words.say(
+                "doubling",
                 low=doubled["from"],
                 high=doubled["to"],
                 lstm=two_digits(doubled["lstm"]["seconds"]),
@@ -464,19 +416,30 @@ def sentence(results: Mapping[str, Any], language: str = "en") -> str:
                 own=two_digits(scores * doubled["to"] / doubled["from"]),
             )
         )
-    steps = results["decoding"]["layers"][width]
+    step = results["decoding"]["layers"][width]
     said.append(
-        words["decoding"].format(
+        words.say(
+            "decoding",
             position=results["decoding"]["positions"][-1],
-            lstm_time=_time(steps["lstm"]["seconds"][-1]),
-            lstm_bytes=_size(steps["lstm"]["state_bytes"][-1]),
-            attention_time=_time(steps["attention"]["seconds"][-1]),
-            attention_bytes=_size(steps["attention"]["state_bytes"][-1]),
+            lstm_time=_time(step["lstm"]["seconds"][-1]),
+            lstm_bytes=_size(step["lstm"]["state_bytes"][-1]),
+            attention_time=_time(step["attention"]["seconds"][-1]),
+            attention_bytes=_size(step["attention"]["state_bytes"][-1]),
         )
     )
     if not results["complete"]:
-        said.append(words["halted"])
-    return (" " if language == "en" else "").join(said)
+        said.append(words.say("halted"))
+    return words.join(said)
+
+
+def _when(fused: Mapping[str, Any], lengths: Sequence[int], words: Language) -> str:
+    """At which of the measured lengths fused attention was faster than the LSTM."""
+    faster = fused["attention_faster_at"]
+    if faster == lengths or not faster:
+        return words.say("all" if faster else "none", first=lengths[0], last=lengths[-1])
+    if faster == lengths[: len(faster)]:
+        return words.say("below", at=two_digits(fused["seconds"]))
+    return words.say("some", list=words.join(map(str, faster), "names"))
 
 
 def _time(seconds: float) -> str:

@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 
 from seqviz.lab.readers import TEST, VALIDATION
+from seqviz.language import LANGUAGES
 from seqviz.report import Report
-
-LANGUAGES = ("en", "zh")
 
 Say = Callable[[str], None]
 """Takes a line whenever a part of an experiment begins or is done."""
@@ -134,12 +133,6 @@ def learned(
     return {"search": chosen, "rate": chosen["chosen"], "accuracy": over_seeds(rows)}, by_seed
 
 
-def check_language(language: str, sentences: Mapping[str, Any]) -> None:
-    """Raise a ValueError if there are no sentences in a language."""
-    if language not in sentences:
-        raise ValueError(f"expected language to be one of {', '.join(sentences)}, got {language!r}")
-
-
 def budget(settings: Any) -> dict[str, int]:
     """What every run of an experiment got."""
     return {name: getattr(settings, name) for name in ("steps", "batch_size", "num_seeds")}
@@ -214,11 +207,3 @@ def over_seeds(rows: Sequence[Sequence[float]]) -> dict[str, Any]:
 def plain(numbers: Any) -> list[float]:
     """Numbers for a report: no noise of the last bits."""
     return [float(f"{number:.9g}") for number in numbers]
-
-
-def percent(share: float, language: str = "en") -> str:
-    """0.934 → "93 %", in Chinese "93%"; just below 1 stays below 100."""
-    shown = f"{100 * share:.0f}"
-    if shown == "100" and share < 1:
-        shown = f"{math.floor(1000 * share) / 10:.1f}"
-    return f"{shown} %" if language == "en" else f"{shown}%"

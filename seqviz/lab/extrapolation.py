@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-from seqviz.lab.experiment import Experiment, Say, budget, check_language, learned, percent
+from seqviz.lab.experiment import Experiment, Say, budget, learned
 from seqviz.lab.readers import (
     IGNORED,
     TEST,
@@ -43,6 +43,7 @@ from seqviz.lab.readers import (
 )
 from seqviz.lab.settings import NUM_KEYS
 from seqviz.lab.settings import Extrapolation as Settings
+from seqviz.language import Language
 
 TASKS = ("parity", "last-write", "lookup")
 MODELS = ("rnn", "lstm", "attention")
@@ -212,38 +213,6 @@ def _measure(settings: Settings, task: str, kind: str, say: Say) -> dict[str, An
     }
 
 
-_SENTENCES: dict[str, dict[str, str]] = {
-    "en": {
-        "begin": "Trained on lengths 1–{trained}; right answers at length {trained} / {longest}.",
-        "task": "{task} (chance {chance}): {list}.",
-        "one": "{name} {known} / {beyond}",
-        "budget": "Mean of {num_seeds} seeds, {steps} batches of {batch_size} sequences each, two layers, "
-        "sinusoidal positions: learned at this budget, and no statement about other encodings of positions.",
-        "parity": "Parity",
-        "last-write": "Last symbol written",
-        "lookup": "Value of a key",
-        "rnn": "tanh RNN",
-        "lstm": "LSTM",
-        "attention": "attention",
-        "joint": ", ",
-    },
-    "zh": {
-        "begin": "训练长度为 1–{trained}；以下是长度 {trained} / {longest} 时的正确率。",
-        "task": "{task}（随机猜测 {chance}）：{list}。",
-        "one": "{name} {known} / {beyond}",
-        "budget": "{num_seeds} 个随机种子的平均，各训练 {steps} 批、每批 {batch_size} 条序列，两层，正弦位置编码："
-        "这是此训练量下学到的结果，不涉及其他位置编码。",
-        "parity": "奇偶",
-        "last-write": "最后写入的符号",
-        "lookup": "按键取值",
-        "rnn": "tanh RNN",
-        "lstm": "LSTM",
-        "attention": "注意力",
-        "joint": "，",
-    },
-}
-
-
 def sentence(results: Mapping[str, Any], language: str = "en") -> str:
     """What the numbers say, in words.
 
@@ -253,30 +222,20 @@ def sentence(results: Mapping[str, Any], language: str = "en") -> str:
     Raises:
         ValueError: an unknown language.
     """
-    check_language(language, _SENTENCES)
-    words = _SENTENCES[language]
+    words = Language.of(language).within("lab.extrapolation")
     lengths, trained = results["lengths"], results["trained_length"]
-    said = [words["begin"].format(trained=trained, longest=lengths[-1])]
+    said = [words.say("begin", trained=trained, longest=lengths[-1])]
     for task, found in results["tasks"].items():
         parts = []
         for kind, measured in found["models"].items():
             means = measured["accuracy"]["mean"]
-            parts.append(
-                words["one"].format(
-                    name=words[kind],
-                    known=percent(means[lengths.index(trained)], language),
-                    beyond=percent(means[-1], language),
-                )
-            )
-        said.append(
-            words["task"].format(
-                task=words[task],
-                chance=percent(found["chance"], language),
-                list=words["joint"].join(parts),
-            )
-        )
-    said.append(words["budget"].format(**results["budget"]))
-    return " ".join(said) if language == "en" else "".join(said)
+            known, beyond = (words.percent(means[at]) for at in (lengths.index(trained), -1))
+            parts.append(words.say("one", name=words.say(kind), known=known, beyond=beyond))
+        chance = words.percent(found["chance"])
+        listed = words.join(parts, "list")
+        said.append(words.say("task", task=words.say(task), chance=chance, list=listed))
+    said.append(words.say("budget", **results["budget"]))
+    return words.join(said)
 
 
 EXPERIMENT = Experiment(

@@ -33,8 +33,9 @@ from torch import Tensor
 from seqviz.architectures.recurrent import initialize_recurrence, recurrence
 from seqviz.architectures.transformer import build_transformer, transformer_config
 from seqviz.corpus import file_digest
-from seqviz.lab.experiment import Experiment, Say, check_language
+from seqviz.lab.experiment import Experiment, Say
 from seqviz.lab.settings import Gradient as Settings
+from seqviz.language import Language
 from seqviz.looking.reach import (
     ENDS,
     Reach,
@@ -385,34 +386,6 @@ def _data(settings: Settings, results: dict[str, Any]) -> dict[str, Any]:
     return {"name": _TEXTS.name, "sha256": file_digest(_TEXTS), "texts": results.pop("texts")}
 
 
-_SENTENCES: dict[str, dict[str, str]] = {
-    "en": {
-        "start": "Before training, the gradient falls below {share} % of its size at distance 0 {list}.",
-        "faded": "after {distance} steps in the {name}",
-        "kept": "not within {last} steps in the {name}",
-        "flat": "Through self-attention it stays between {low} and {high} of that at distance 0, however far "
-        "the word is.",
-        "trained": "After training, pieces at least {far} away from the end state keep, in the median, {list} of "
-        "the strongest piece’s gradient (reading forward / backward).",
-        "far": "{forward} / {backward} ({name})",
-        "rnn": "tanh RNN",
-        "lstm": "LSTM with forget bias {bias}",
-        "joint": ", ",
-    },
-    "zh": {
-        "start": "训练之前，梯度降到距离 0 处的 {share}% 以下：{list}。",
-        "faded": "{name} 在 {distance} 步之后",
-        "kept": "{name} 在 {last} 步之内没有",
-        "flat": "自注意力的梯度无论词有多远，都保持在距离 0 处的 {low} 到 {high} 之间。",
-        "trained": "训练之后，离终点状态至少 {far} 个词元的那些词元，其梯度与最强词元之比的中位数（正向 / 反向）为：{list}。",
-        "far": "{name} {forward} / {backward}",
-        "rnn": "tanh RNN",
-        "lstm": "遗忘偏置为 {bias} 的 LSTM",
-        "joint": "，",
-    },
-}
-
-
 def sentence(results: Mapping[str, Any], language: str = "en") -> str:
     """What the numbers say, in words.
 
@@ -422,44 +395,41 @@ def sentence(results: Mapping[str, Any], language: str = "en") -> str:
     Raises:
         ValueError: an unknown language.
     """
-    check_language(language, _SENTENCES)
-    words = _SENTENCES[language]
+    words = Language.of(language).within("lab.gradient")
     curves = results["at_start"]["project"]
     parts = []
     for key, found in curves.items():
         if key != "rnn" and not key.startswith("lstm-forget-"):
             continue
         bias = key.removeprefix("lstm-forget-")
-        name = words["rnn"] if key == "rnn" else words["lstm"].format(bias=bias)
-        distance = faded_at(found["median"], results["share"])
-        said = words["kept" if distance is None else "faded"]
-        parts.append(said.format(distance=distance, last=len(found["median"]) - 1, name=name))
+        name = words.say("rnn") if key == "rnn" else words.say("lstm", bias=bias)
+        distance, last = faded_at(found["median"], results["share"]), len(found["median"]) - 1
+        faded = "kept" if distance is None else "faded"
+        parts.append(words.say(faded, distance=distance, last=last, name=name))
     flat = curves["self-attention"]["median"]
-    sentences = [
-        words["start"].format(share=f"{100 * results['share']:g}", list=words["joint"].join(parts)),
-        words["flat"].format(low=_percent(min(flat)), high=_percent(max(flat))),
+    said = [
+        words.say("start", share=f"{100 * results['share']:g}", list=words.join(parts, "list")),
+        words.say("flat", low=_percent(min(flat), language), high=_percent(max(flat), language)),
     ]
     far = [
-        words["far"].format(
-            name=name, **{end: _percent(ends[end]["far"]["median"]) for end in ENDS[:2]}
+        words.say(
+            "far",
+            name=name,
+            **{end: _percent(ends[end]["far"]["median"], language) for end in ENDS[:2]},
         )
         for name, ends in results["trained"].items()
         if all(ends[end]["far"] for end in ENDS[:2])
     ]
     if far:
-        shown = words["joint"].join(far)
-        sentences.append(words["trained"].format(far=results["far_from"], list=shown))
-    said = " ".join(sentences)
-    # Chinese sets no space before a percent sign, nor between sentences.
-    return said if language == "en" else said.replace(" %", "%").replace("。 ", "。")
+        shown = words.join(far, "list")
+        said.append(words.say("trained", far=results["far_from"], list=shown))
+    return words.join(said)
 
 
-def _percent(share: float) -> str:
+def _percent(share: float, language: str) -> str:
     """Two digits that count, without an exponent: 0.0123 → "1.2 %"."""
-    if not share > 0:
-        return "0 %"
-    digits = max(0, 1 - math.floor(math.log10(100 * share)))
-    return f"{100 * share:.{digits}f} %"
+    digits = max(0, 1 - math.floor(math.log10(100 * share))) if share > 0 else 0
+    return Language.of(language).say("language.percent", number=f"{100 * share:.{digits}f}")
 
 
 EXPERIMENT = Experiment("gradient", Settings, gradient, sentence, _data, given={"first_seed": 1})

@@ -31,9 +31,7 @@ from seqviz.lab.experiment import (
     Experiment,
     Say,
     budget,
-    check_language,
     learned,
-    percent,
     plain,
 )
 from seqviz.lab.readers import (
@@ -52,6 +50,7 @@ from seqviz.lab.readers import (
     train,
 )
 from seqviz.lab.settings import Recall as Settings
+from seqviz.language import Language
 
 TRAININGS = ("mixed", "alone")
 SEARCH_SEEDS = (1001, 1002)
@@ -237,44 +236,6 @@ def _measure(settings: Settings, training: str, kind: str, say: Say) -> dict[str
     }
 
 
-_SENTENCES: dict[str, dict[str, str]] = {
-    "en": {
-        "alone": "Trained at one distance alone, accuracy falls half way to chance {list}.",
-        "mixed": "Trained on all distances at once, near ones among them, it does so {list}.",
-        "none": "nowhere up to {last} in any model",
-        "after": "after {distance:.0f} noise tokens in the {name}",
-        "within": "nowhere up to {last} in the {name}",
-        "never": "before {first} in the {name}",
-        "far": "Right answers after {last} noise tokens, alone / mixed: {list}.",
-        "share": "{name} {alone} / {mixed}",
-        "budget": "This is what {steps} batches of {batch_size} sequences taught, in the mean of {num_seeds} "
-        "seeds; it is no limit of what a model can hold, or could learn with more steps or other training.",
-        "rnn": "tanh RNN",
-        "lstm": "LSTM",
-        "lstm-forget-3": "LSTM with forget bias 3",
-        "attention": "attention model",
-        "joint": ", ",
-    },
-    "zh": {
-        "alone": "只在一种距离上训练时，正确率降到满分与随机猜测的中点：{list}。",
-        "mixed": "把各种距离（包括近距离）混在一起训练时：{list}。",
-        "none": "所有模型到 {last} 个都没有",
-        "after": "{name} 在 {distance:.0f} 个噪声符号之后",
-        "within": "{name} 到 {last} 个都没有",
-        "never": "{name} 不到 {first} 个",
-        "far": "隔 {last} 个噪声符号时的正确率（单一距离 / 混合）：{list}。",
-        "share": "{name} {alone} / {mixed}",
-        "budget": "这是 {steps} 批、每批 {batch_size} 条序列所学到的结果（{num_seeds} 个随机种子的平均），"
-        "并非模型能记住多少的极限；训练更久或换一种训练方法，可能学得更好。",
-        "rnn": "tanh RNN",
-        "lstm": "LSTM",
-        "lstm-forget-3": "遗忘偏置为 3 的 LSTM",
-        "attention": "注意力模型",
-        "joint": "，",
-    },
-}
-
-
 def sentence(results: Mapping[str, Any], language: str = "en") -> str:
     """What the numbers say, in words.
 
@@ -284,41 +245,33 @@ def sentence(results: Mapping[str, Any], language: str = "en") -> str:
     Raises:
         ValueError: an unknown language.
     """
-    check_language(language, _SENTENCES)
-    words = _SENTENCES[language]
+    words = Language.of(language).within("lab.recall")
     distances, chance = results["distances"], results["chance"]
+    ends = {"first": distances[0], "last": distances[-1]}
     said = []
     for training in reversed(TRAININGS):
-        parts = []
+        parts, keys = [], set()
         for kind, found in results[training].items():
             means = found["accuracy"]["mean"]
             distance = half_way(distances, means, chance)
             key = "after" if distance else "within" if means[0] >= (1 + chance) / 2 else "never"
-            parts.append(
-                words[key].format(
-                    name=words[kind], distance=distance, last=distances[-1], first=distances[0]
-                )
-            )
-        within = [
-            words["within"].format(name=words[kind], last=distances[-1])
-            for kind in results[training]
-        ]
-        if parts == within:
-            parts = [words["none"].format(last=distances[-1])]
-        said.append(words[training].format(list=words["joint"].join(parts)))
+            parts.append(words.say(key, name=words.say(f"kind_{kind}"), distance=distance, **ends))
+            keys.add(key)
+        if keys == {"within"}:
+            parts = [words.say("none", **ends)]
+        said.append(words.say(training, list=words.join(parts, "list")))
     shares = [
-        words["share"].format(
-            name=words[kind],
-            **{t: percent(results[t][kind]["accuracy"]["mean"][-1], language) for t in TRAININGS},
+        words.say(
+            "share",
+            name=words.say(f"kind_{kind}"),
+            **{t: words.percent(results[t][kind]["accuracy"]["mean"][-1]) for t in TRAININGS},
         )
         for kind in results["mixed"]
     ]
-    said.append(words["far"].format(last=distances[-1], list=words["joint"].join(shares)))
-    said.append(words["budget"].format(**results["budget"]))
-    if language == "en":
-        return " ".join(said)
+    said.append(words.say("far", list=words.join(shares, "list"), **ends))
+    said.append(words.say("budget", **results["budget"]))
     # A name in Latin letters has a space behind it, one in Chinese has none.
-    return re.sub(r"(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])", "", "".join(said))
+    return re.sub(r"(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])", "", words.join(said))
 
 
 EXPERIMENT = Experiment(

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from transformers import AutoConfig, AutoModelForSeq2SeqLM
 
-from seqviz.lab.experiment import Experiment, Say, check_language
+from seqviz.lab.experiment import Experiment, Say
 from seqviz.lab.operations import (
     BACKWARD,
     draw_lengths,
@@ -31,6 +31,7 @@ from seqviz.lab.operations import (
     optimizer_operations,
 )
 from seqviz.lab.settings import TrainingCost as Settings
+from seqviz.language import Language
 from seqviz.shipped import models_folder
 
 UNITS = ("tokens", "operations", "seconds")
@@ -273,39 +274,6 @@ def at_equal(models: Mapping[str, Any], unit: str) -> dict[str, Any] | None:
 # ---------------------------------------------------------------------------------------------
 # In words
 
-_SENTENCES: dict[str, dict[str, str]] = {
-    "en": {
-        "equal_tokens": "After {amount} million target tokens each, the loss is {list}.",
-        "equal_operations": "After as many operations as the cheapest run took ({amount}), it is {list}.",
-        "equal_seconds": "After {amount} minutes on an idle machine, it is {list}.",
-        "loss": "{loss} ({name})",
-        "not_yet": "not known yet ({name})",
-        "level": "Down to the final loss of {owner}, {loss}, others needed this part of its tokens / "
-        "operations / seconds: {values}.",
-        "level_untimed": "Down to the final loss of {owner}, {loss}, others needed this part of its tokens / "
-        "operations: {values}.",
-        "paid": "{name} {values}",
-        "joint": ", ",
-        "slash": " / ",
-        "no_rates": "Seconds are not known: {why}.",
-        "one_run": "One run a model, so without intervals.",
-    },
-    "zh": {
-        "equal_tokens": "各看过 {amount} 百万个目标词元之后，损失为：{list}。",
-        "equal_operations": "运算量与最省的一次训练（{amount}）相同时：{list}。",
-        "equal_seconds": "在空闲机器上各训练 {amount} 分钟时：{list}。",
-        "loss": "{name} {loss}",
-        "not_yet": "{name} 尚不可知",
-        "level": "要达到 {owner} 的最终损失 {loss}，其他模型所需的词元 / 运算 / 时间是它的：{values}。",
-        "level_untimed": "要达到 {owner} 的最终损失 {loss}，其他模型所需的词元 / 运算是它的：{values}。",
-        "paid": "{name} {values}",
-        "joint": "，",
-        "slash": " / ",
-        "no_rates": "时间未知：没有可用的训练速度测量。",
-        "one_run": "每个模型只训练了一次，没有置信区间。",
-    },
-}
-
 
 def sentence(results: Mapping[str, Any], language: str = "en") -> str:
     """What the numbers say, in words.
@@ -316,51 +284,46 @@ def sentence(results: Mapping[str, Any], language: str = "en") -> str:
     Raises:
         ValueError: an unknown language.
     """
-    check_language(language, _SENTENCES)
-    words = _SENTENCES[language]
+    words = Language.of(language).within("lab.training_cost")
     said = []
+
+    def percent(share: float) -> str:
+        return Language.of(language).say("language.percent", number=f"{100 * share:.0f}")
+
     for unit, scale, form in (
         ("tokens", 1e-6, "{:.1f}"),
         ("operations", 1, "{:.1e}"),
         ("seconds", 1 / 60, "{:.0f}"),
     ):
-        equal = results["at_equal"][unit]
-        if equal:
+        if equal := results["at_equal"][unit]:
             losses = [
-                words["not_yet" if loss is None else "loss"].format(
-                    name=name, loss=loss and f"{loss:.2f}"
-                )
+                words.say("not_yet" if loss is None else "loss", name=name, loss=f"{loss or 0:.2f}")
                 for name, loss in equal["loss"].items()
             ]
-            said.append(
-                words[f"equal_{unit}"].format(
-                    amount=form.format(scale * equal["amount"]).replace("e+", "e"),
-                    list=words["joint"].join(losses),
-                )
-            )
+            amount = form.format(scale * equal["amount"]).replace("e+", "e")
+            listed = words.join(losses, "list")
+            said.append(words.say(f"equal_{unit}", amount=amount, list=listed))
     timed = results["at_equal"]["seconds"] is not None
+    units = UNITS if timed else UNITS[:2]
     for level in results["cost_to_equal_loss"]:
         paid = []
         for name, found in level["models"].items():
-            if found is None or name == level["final_loss_of"]:
-                continue
-            times = [found["times"][unit] for unit in (UNITS if timed else UNITS[:2])]
-            values = words["slash"].join(f"{100 * each:.0f} %" for each in times)
-            paid.append(words["paid"].format(name=name, values=values))
+            if found is not None and name != level["final_loss_of"]:
+                times = [percent(found["times"][unit]) for unit in units]
+                paid.append(words.say("paid", name=name, values=" / ".join(times)))
         if paid:
             said.append(
-                words["level" if timed else "level_untimed"].format(
+                words.say(
+                    "level" if timed else "level_untimed",
                     owner=level["final_loss_of"],
                     loss=f"{level['loss']:.2f}",
-                    values=words["joint"].join(paid),
+                    values=words.join(paid, "list"),
                 )
             )
     if not timed:
-        said.append(words["no_rates"].format(why=results["rates"]["why_none"]))
-    said.append(words["one_run"])
-    if language == "en":
-        return " ".join(said)
-    return "".join(said).replace(" %", "%")
+        said.append(words.say("no_rates", why=results["rates"]["why_none"]))
+    said.append(words.say("one_run"))
+    return words.join(said)
 
 
 EXPERIMENT = Experiment(
