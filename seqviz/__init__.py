@@ -17,9 +17,9 @@ from seqviz.version import __version__, versions
 
 if TYPE_CHECKING:
     from seqviz.architectures import MODEL_NAMES
-    from seqviz.attention_map import AttentionMap
     from seqviz.looking.alignment_report import aligned_head
     from seqviz.looking.saliency import Saliency, saliency
+    from seqviz.maps import AttentionMap
     from seqviz.translation import Candidate, ModelError, Note, Translation, Translator, load
 
 __all__ = [
@@ -40,7 +40,7 @@ __all__ = [
 
 _HOMES = {
     "MODEL_NAMES": "seqviz.architectures",
-    "AttentionMap": "seqviz.attention_map",
+    "AttentionMap": "seqviz.maps",
     "Candidate": "seqviz.translation",
     "ModelError": "seqviz.translation",
     "Note": "seqviz.translation",

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from seqviz import heatmap
-from seqviz.attention_map import AttentionMap
+from seqviz.maps import AttentionMap
 from seqviz.words import words
 
 if TYPE_CHECKING:

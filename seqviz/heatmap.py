@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from seqviz.attention_map import AttentionMap
+from seqviz.maps import AttentionMap
 from seqviz.styles import (
     LIGHT_PAPER,
     MODEL_STYLES,
@@ -118,15 +118,15 @@ def render(
         f'<div class="sv-about">{escape(line)}</div>' for line in about.split("\n") if line
     )
     across = "".join(
-        f'<span style="--i:{i}"{_special(map.source_words[i])}><bdi>{escape(word)}</bdi></span>'
+        f'<span style="--i:{i}"{_special(map.source_pieces.word_of_piece[i])}><bdi>{escape(word)}</bdi></span>'
         for i, word in enumerate(source)
     )
     down = "".join(
-        f"<span{_special(map.target_words[i])}><bdi>{escape(word)}</bdi></span>"
+        f"<span{_special(map.target_pieces.word_of_piece[i])}><bdi>{escape(word)}</bdi></span>"
         for i, word in enumerate(target)
     )
     darkest = f"{color_max:g}" if color_max == 1 else f"≥ {color_max:g}"
-    unit = "pieces" if len(set(map.target_words)) < rows else "words"
+    unit = "pieces" if len(set(map.target_pieces.word_of_piece)) < rows else "words"
     return (
         f'<figure class="sv-map" style="{_style(style)}" data-source="{zlib.crc32(repr(source).encode())}" '
         f'data-kind="{kind}" data-unit="{unit}" data-model="{escape(visible(map.model))}" '

@@ -21,14 +21,14 @@ from typing import Any
 from tokenizers import Regex, normalizers
 from transformers import PreTrainedTokenizerFast
 
+from seqviz.pieces import WORD_START, Pieces
+
 EOS_TOKEN, UNK_TOKEN, PAD_TOKEN = "</s>", "<unk>", "<pad>"
 EOS_TOKEN_ID, UNK_TOKEN_ID = 0, 1
 _REQUIRED_CHARACTERS = (
     string.ascii_letters + string.digits + string.punctuation.replace("`", "") + "€"
 )
 """Never unknown, however rare in the training text."""
-WORD_START = "\u2581"
-"""SentencePiece's mark for a space before a piece."""
 
 
 def normalizer() -> normalizers.Normalizer:
@@ -240,19 +240,5 @@ def group_pieces(pieces: Sequence[str]) -> tuple[list[str], list[int]]:
         the words without `WORD_START`, and for each piece the index of its word. Joined by spaces, the
         words are the text of the pieces without doubled spaces.
     """
-    words: list[str] = []
-    word_of_piece: list[int] = []
-    starts = True
-    for piece in pieces:
-        text = piece.removeprefix(WORD_START)
-        starts = starts or text != piece
-        if starts and text:
-            words.append("")
-            starts = False
-        # While no text has come since the last start, the piece waits for the word after it.
-        word_of_piece.append(len(words) if starts else len(words) - 1)
-        if text:
-            words[-1] += text
-    if pieces and not words:
-        words.append("")
-    return words, [min(index, len(words) - 1) for index in word_of_piece]
+    cut = Pieces.of(pieces)
+    return list(cut.words), list(cut.word_of_piece)

@@ -31,8 +31,9 @@ from seqviz import search
 from seqviz import tokenizer as tokenizers
 from seqviz.architectures import MODEL_NAMES, num_parameters
 from seqviz.architectures.stepping import Recorder, stepper_for
-from seqviz.attention_map import KINDS, AttentionMap
 from seqviz.corpus import MAX_SOURCE_PIECES, MAX_SOURCE_WORDS, MAX_TARGET_PIECES
+from seqviz.maps import KINDS, AttentionMap
+from seqviz.pieces import Pieces
 from seqviz.shipped import ModelError, models_folder
 from seqviz.styles import escape
 from seqviz.translating import capitals, numbers, unknown
@@ -157,12 +158,8 @@ class Translation:
             kind=kind,
             model=self.model,
             weights=weights,
-            source_tokens=source[0],
-            target_tokens=target[0],
-            source_words=source[1],
-            target_words=target[1],
-            source_labels=source[2],
-            target_labels=target[2],
+            source_pieces=Pieces(source[0], source[2], source[1]),
+            target_pieces=Pieces(target[0], target[2], target[1]),
             hidden_mass=np.zeros(weights.shape[:3]),
         )
 

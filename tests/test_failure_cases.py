@@ -22,8 +22,9 @@ from sacrebleu.metrics import BLEU
 
 import seqviz
 from seqviz import plotting, scores, tokenizer
-from seqviz.attention_map import AttentionMap
+from seqviz.maps import AttentionMap
 from seqviz.measuring.plan import BUCKETS
+from seqviz.pieces import Pieces
 from seqviz.translation import Translator, output_limit
 
 TESTS = Path(__file__).parent
@@ -31,7 +32,7 @@ ROOT = TESTS.parent
 
 ELSEWHERE = {
     "attention: sixty words a side are legible and do not stall": "test_heatmap.test_sixty_by_sixty_is_legible",
-    "attention: hiding specials and merging pieces loses no token": "test_attention_map.test_hiding_and_merging_commute_and_repeat",
+    "attention: hiding specials and merging pieces loses no token": "test_maps.test_hiding_and_merging_commute_and_repeat",
     "attention: markup in words is text": "test_heatmap.test_odd_words_do_nothing",
     "attention: a chinese font is used, or the picture says that there is none": "test_plotting.test_without_a_chinese_font_a_png_is_in_english_and_says_so",
     "translation: the batch changes no result": "test_translation.test_batched_is_single",
@@ -92,12 +93,8 @@ def map_of(weights, source: tuple[str, ...], target: tuple[str, ...]) -> Attenti
         kind="cross",
         model="transformer",
         weights=weights,
-        source_tokens=source,
-        target_tokens=target,
-        source_words=tuple(range(len(source))),
-        target_words=tuple(range(len(target))),
-        source_labels=source,
-        target_labels=target,
+        source_pieces=Pieces.of_words(source),
+        target_pieces=Pieces.of_words(target),
         hidden_mass=np.zeros(weights.shape[:3], dtype=np.float32),
     )
 
@@ -141,9 +138,11 @@ def test_hiding_columns_renormalises_nothing(shipped):
     words, pieces = shown.words(), shown
     assert (words.weights.sum(-1) < 1).any()
     np.testing.assert_allclose(words.weights.sum(-1) + words.hidden_mass, 1.0, atol=1e-5)
-    ends = [i for i, word in enumerate(pieces.source_words) if word < 0]
+    ends = [i for i, word in enumerate(pieces.source_pieces.word_of_piece) if word < 0]
     assert words.hidden_mass.mean() == pytest.approx(
-        pieces.weights[:, :, [w >= 0 for w in pieces.target_words]][..., ends].sum(-1).mean(),
+        pieces.weights[:, :, [w >= 0 for w in pieces.target_pieces.word_of_piece]][..., ends]
+        .sum(-1)
+        .mean(),
         abs=0.2,
     )
 

@@ -6,6 +6,7 @@ import base64
 import io
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -17,7 +18,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from seqviz import heatmap, styles
-from seqviz.attention_map import AttentionMap
+from seqviz.maps import AttentionMap
+from seqviz.pieces import Pieces
 
 ODD_WORDS = (
     "<script>alert(1)</script>",
@@ -54,12 +56,8 @@ def map_of(
         kind=kind,
         model=model,
         weights=weights * (1 - hidden),
-        source_tokens=source,
-        target_tokens=target,
-        source_words=tuple(range(len(source))),
-        target_words=tuple(range(len(target))),
-        source_labels=source,
-        target_labels=target,
+        source_pieces=Pieces.of_words(source),
+        target_pieces=Pieces.of_words(target),
         hidden_mass=np.full(weights.shape[:3], hidden),
     )
 
@@ -169,7 +167,7 @@ def test_what_a_screen_reader_hears():
 
 def test_hidden_mass_and_specials_are_marked():
     map_ = map_of(("a", "</s>"), ("b",))
-    map_ = AttentionMap(**{**map_.__dict__, "source_words": (0, -1), "source_labels": ("a",)})
+    map_ = replace(map_, source_pieces=Pieces.of_words(("a",)).with_end("</s>"))
     root = ElementTree.fromstring(heatmap.render(map_))
     assert [said(label) for label in classed(root, "sv-special")] == ["</s>"]
     assert "12 % of the weight lies on special tokens, not shown." in said(root)

@@ -17,10 +17,11 @@ from torch import nn
 
 import seqviz
 from seqviz import MODEL_NAMES
-from seqviz.attention_map import AttentionMap
 from seqviz.looking import alignment, alignment_report
 from seqviz.looking.saliency import MAX_BATCH_TOKENS, UNITS, Saliency, saliency, saliency_values
+from seqviz.maps import AttentionMap
 from seqviz.measuring import artefacts
+from seqviz.pieces import Pieces
 from seqviz.report import Report, read_training
 from seqviz.translation import Translation, Translator
 
@@ -150,7 +151,7 @@ def test_shipped_weights_in_single_precision(shipped: dict[str, Translator]) -> 
         translation = translator.translate("The committee has not yet answered these questions.")
         found = saliency(translator, translation)
         assert found.values.shape == (len(found.target_tokens), len(found.source_tokens))
-        assert (found.model, found.source_labels) == (name, translation.source_words)
+        assert (found.model, found.source_pieces.words) == (name, translation.source_words)
         ids = translator.tokenizer.convert_tokens_to_ids(list(translation.source_tokens))
         columns = [0, 3, len(ids) - 1]
         expected = by_differences(translator.model, ids, list(translation.target_ids), columns)
@@ -208,17 +209,23 @@ def test_saliency_wants_one_part_with_tokens(tiny: dict[str, Translator]) -> Non
 # -- shares and merging
 
 
+def side(letter: str, numbers: tuple[int, ...]) -> Pieces:
+    """Tokens s0, s1, … in words S0, S1, …"""
+    words = range(max(numbers, default=-1) + 1)
+    return Pieces(
+        tuple(f"{letter}{i}" for i in range(len(numbers))),
+        tuple(f"{letter.upper()}{i}" for i in words),
+        numbers,
+    )
+
+
 def made(values: Any, source_words: tuple[int, ...], target_words: tuple[int, ...]) -> Saliency:
     values = np.array(values, np.float64).reshape(len(target_words), len(source_words))
     return Saliency(
         model="toy",
         values=values,
-        source_tokens=tuple(f"s{i}" for i in range(len(source_words))),
-        target_tokens=tuple(f"t{i}" for i in range(len(target_words))),
-        source_words=source_words,
-        target_words=target_words,
-        source_labels=tuple(f"S{i}" for i in range(max(source_words, default=-1) + 1)),
-        target_labels=tuple(f"T{i}" for i in range(max(target_words, default=-1) + 1)),
+        source_pieces=side("s", source_words),
+        target_pieces=side("t", target_words),
     )
 
 
@@ -267,8 +274,8 @@ def test_merging_conserves_sums_and_shares_sum_to_one(
     found = made(values, source, target)
     words = found.words()
     np.testing.assert_allclose(words.values.sum() / scale, values.sum() / scale, atol=1e-9)
-    for t, target_word in enumerate(words.target_words):
-        for s, source_word in enumerate(words.source_words):
+    for t, target_word in enumerate(words.target_pieces.word_of_piece):
+        for s, source_word in enumerate(words.source_pieces.word_of_piece):
             if target_word >= 0 and source_word >= 0:
                 rows = [i for i, w in enumerate(target) if w == target_word]
                 columns = [i for i, w in enumerate(source) if w == source_word]
@@ -280,7 +287,8 @@ def test_merging_conserves_sums_and_shares_sum_to_one(
             total = shared.weights.sum(-1) + shared.hidden_mass
             np.testing.assert_allclose(total, np.ones_like(total), atol=1e-9)
             assert (shared.weights >= 0).all()
-            assert specials or all(w >= 0 for w in (*shared.source_words, *shared.target_words))
+            numbers = shared.source_pieces.word_of_piece + shared.target_pieces.word_of_piece
+            assert specials or -1 not in numbers
 
 
 # -- statistics of heads

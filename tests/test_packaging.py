@@ -17,8 +17,8 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 
 LAYERS = [
-    {"version", "styles", "report", "scores", "shipped", "words", "language", "digits"},
-    {"tokenizer", "corpus", "data", "attention_map", "heatmap", "inline"},
+    {"version", "styles", "report", "scores", "shipped", "words", "language", "digits", "pieces"},
+    {"tokenizer", "corpus", "data", "maps", "heatmap", "inline"},
     {"architectures"},
     {"search"},
     {"translation", "translating", "training"},

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from seqviz import plotting, styles
-from seqviz.attention_map import AttentionMap
+from seqviz.maps import AttentionMap
+from seqviz.pieces import Pieces
 from seqviz.plotting import base, quality
 
 ODD_WORDS = (
@@ -46,12 +47,8 @@ def map_of(
         kind="cross",
         model=model,
         weights=weights * 7 / 8,
-        source_tokens=source,
-        target_tokens=target,
-        source_words=tuple(range(len(source))),
-        target_words=tuple(range(len(target))),
-        source_labels=source,
-        target_labels=target,
+        source_pieces=Pieces.of_words(source),
+        target_pieces=Pieces.of_words(target),
         hidden_mass=np.full(weights.shape[:3], 1 / 8),
     )
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seqviz import MODEL_NAMES, tokenizer
-from seqviz.attention_map import AttentionMap
+from seqviz.maps import AttentionMap
 from seqviz.translation import Translation, Translator, output_limit
 from seqviz.ui import stepping
 from seqviz.ui.service import Service

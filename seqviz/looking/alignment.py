@@ -15,8 +15,9 @@ import numpy as np
 import torch
 
 from seqviz import tokenizer as tokenizers
-from seqviz.attention_map import AttentionMap
 from seqviz.corpus import MAX_SOURCE_PIECES, MAX_TARGET_PIECES
+from seqviz.maps import AttentionMap
+from seqviz.pieces import SPECIAL
 from seqviz.translation import Note, Translation, Translator
 
 # ---------------------------------------------------------------------------------------------
@@ -56,7 +57,7 @@ def head_statistics(map: AttentionMap) -> HeadStatistics:
         )
     weights = map.weights.astype(np.float64)
     logarithms = np.log2(weights, out=np.zeros_like(weights), where=weights > 0)
-    special = [i for i, word in enumerate(map.source_words) if word < 0]
+    special = [i for i, word in enumerate(map.source_pieces.word_of_piece) if word == SPECIAL]
     return HeadStatistics(
         entropy=np.maximum(0.0, -(weights * logarithms).sum(axis=-1)).mean(axis=-1),
         end_mass=weights[..., special].sum(axis=-1).mean(axis=-1),
@@ -90,11 +91,12 @@ def links(
             "use it with specials=True"
         )
     words = map.words(specials=True)
+    numbers = words.source_pieces.word_of_piece
     found = set()
-    for target, row in zip(words.target_words, words.head(layer, head), strict=True):
-        if target >= 0 and row.size and row.max() > 0:
-            source = words.source_words[int(row.argmax())]
-            if source >= 0:
+    for target, row in zip(words.target_pieces.word_of_piece, words.head(layer, head), strict=True):
+        if target != SPECIAL and row.size and row.max() > 0:
+            source = numbers[int(row.argmax())]
+            if source != SPECIAL:
                 found.add((source, target))
     return frozenset(found)
 

@@ -27,7 +27,8 @@ from transformers import PreTrainedModel
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 
 from seqviz.architectures.recurrent import RecurrentForConditionalGeneration
-from seqviz.attention_map import AttentionMap
+from seqviz.maps import AttentionMap
+from seqviz.pieces import Pieces
 from seqviz.translation import Translation, Translator
 
 UNITS = ("words", "pieces")
@@ -48,28 +49,31 @@ class Saliency:
         values: signed, (T, S), nats: the derivative of the log-probability of target token t by a factor
             on the embedding of source token s, at 1. Above 0 where more of the source token makes the
             target token more probable.
-        source_tokens, target_tokens: labels of columns and rows; pieces, or words after `words`.
-        source_words, target_words: number of the word each token lies in; -1 for special tokens.
-        source_labels, target_labels: text of those words.
+        source_pieces, target_pieces: what columns and rows stand for: pieces, or words after `words`.
     """
 
     model: str
     values: np.ndarray = field(repr=False)
-    source_tokens: tuple[str, ...]
-    target_tokens: tuple[str, ...]
-    source_words: tuple[int, ...] = field(repr=False)
-    target_words: tuple[int, ...] = field(repr=False)
-    source_labels: tuple[str, ...] = field(repr=False)
-    target_labels: tuple[str, ...] = field(repr=False)
+    source_pieces: Pieces
+    target_pieces: Pieces
 
     def __post_init__(self) -> None:
-        expected = (len(self.target_tokens), len(self.source_tokens))
+        expected = (len(self.target_pieces), len(self.source_pieces))
         if self.values.shape != expected:
             raise ValueError(
                 f"expected values {expected} for {expected[0]} target and {expected[1]} source tokens, "
                 f"got {self.values.shape}"
             )
-        self._map(self.values)  # checks words and labels
+
+    @property
+    def source_tokens(self) -> tuple[str, ...]:
+        """Labels of the columns."""
+        return self.source_pieces.tokens
+
+    @property
+    def target_tokens(self) -> tuple[str, ...]:
+        """Labels of the rows."""
+        return self.target_pieces.tokens
 
     def words(self) -> Saliency:
         """Values summed over the pieces of each word on both sides; special tokens stay as they are.
@@ -77,15 +81,16 @@ class Saliency:
         The log-probability of a word is the sum over its pieces, and scaling a word scales all of its
         pieces, so the sums are again derivatives, of words by words.
         """
-        merged = self._map(self.values).words(specials=True)
-        by_source = np.add.reduceat(self.values, _starts(self.source_words), axis=1)
+        columns, rows = (
+            [group[0] for group in pieces.groups]
+            for pieces in (self.source_pieces, self.target_pieces)
+        )
+        by_source = np.add.reduceat(self.values, columns, axis=1)
         return replace(
             self,
-            values=np.add.reduceat(by_source, _starts(self.target_words), axis=0),
-            source_tokens=merged.source_tokens,
-            target_tokens=merged.target_tokens,
-            source_words=merged.source_words,
-            target_words=merged.target_words,
+            values=np.add.reduceat(by_source, rows, axis=0),
+            source_pieces=self.source_pieces.merged(),
+            target_pieces=self.target_pieces.merged(),
         )
 
     def shares(self, unit: str = "words", specials: bool = False) -> AttentionMap:
@@ -118,19 +123,10 @@ class Saliency:
             kind="saliency",
             model=self.model,
             weights=values[np.newaxis, np.newaxis],
-            source_tokens=self.source_tokens,
-            target_tokens=self.target_tokens,
-            source_words=self.source_words,
-            target_words=self.target_words,
-            source_labels=self.source_labels,
-            target_labels=self.target_labels,
+            source_pieces=self.source_pieces,
+            target_pieces=self.target_pieces,
             hidden_mass=np.zeros((1, 1, len(self.target_tokens))),
         )
-
-
-def _starts(words: Sequence[int]) -> list[int]:
-    """Where a new word or a special token begins."""
-    return [i for i, word in enumerate(words) if word < 0 or i == 0 or words[i - 1] != word]
 
 
 def saliency(translator: Translator, translation: Translation) -> Saliency:
@@ -162,12 +158,12 @@ def saliency(translator: Translator, translation: Translation) -> Saliency:
     return Saliency(
         model=translator.name,
         values=saliency_values(translator, source_ids, translation.target_ids),
-        source_tokens=translation.source_tokens,
-        target_tokens=translation.target_tokens,
-        source_words=translation.source_word_index,
-        target_words=translation.target_word_index,
-        source_labels=translation.source_words,
-        target_labels=translation.target_words,
+        source_pieces=Pieces(
+            translation.source_tokens, translation.source_words, translation.source_word_index
+        ),
+        target_pieces=Pieces(
+            translation.target_tokens, translation.target_words, translation.target_word_index
+        ),
     )
 
 

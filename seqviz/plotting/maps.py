@@ -11,7 +11,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from seqviz.attention_map import AttentionMap
+from seqviz.maps import AttentionMap
 from seqviz.plotting.base import (
     LabelledFigure,
     changed_settings,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import gradio as gr
 
 from seqviz import heatmap
-from seqviz.attention_map import KINDS, AttentionMap
 from seqviz.export import FORMATS, Panel, caution, export
+from seqviz.maps import KINDS, AttentionMap
 from seqviz.styles import escape
 from seqviz.ui import cards, stepping
 from seqviz.ui.growth import paragraphs

@@ -13,8 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from seqviz import tokenizer as tokenizers
-from seqviz.attention_map import AttentionMap
-from seqviz.tokenizer import WORD_START
+from seqviz.maps import AttentionMap
+from seqviz.pieces import WORD_START, Pieces
 
 ODD_TEXTS = (
     "",
@@ -33,6 +33,16 @@ ODD_TEXTS = (
 )
 
 
+def side(letter: str, numbers: list[int]) -> Pieces:
+    """Tokens s0, s1, … in words S0, S1, …"""
+    words = range(max(numbers, default=-1) + 1)
+    return Pieces(
+        tuple(f"{letter}{i}" for i in range(len(numbers))),
+        tuple(f"{letter.upper()}{i}" for i in words),
+        tuple(numbers),
+    )
+
+
 def map_of(
     source: list[int],
     target: list[int],
@@ -44,17 +54,12 @@ def map_of(
     """A map with random rows that sum to 1, over tokens of the given words (-1: special)."""
     draw = np.random.default_rng(seed)
     weights = draw.dirichlet(np.full(len(source), 0.3), size=(layers, heads, len(target)))
-    words = [max(numbers, default=-1) + 1 for numbers in (source, target)]
     return AttentionMap(
         kind="cross",
         model="transformer",
         weights=weights,
-        source_tokens=tuple(f"s{i}" for i in range(len(source))),
-        target_tokens=tuple(f"t{i}" for i in range(len(target))),
-        source_words=tuple(source),
-        target_words=tuple(target),
-        source_labels=tuple(f"S{i}" for i in range(words[0])),
-        target_labels=tuple(f"T{i}" for i in range(words[1])),
+        source_pieces=side("s", source),
+        target_pieces=side("t", target),
         hidden_mass=np.zeros((layers, heads, len(target))),
     )
 
@@ -93,12 +98,10 @@ KNOWN = AttentionMap(
         ]
     )[None, None]
     / 16,
-    source_tokens=("▁the", "▁Eur", "ope", "▁the", "</s>"),
-    target_tokens=("▁l'", "Europe", "▁le", "</s>"),
-    source_words=(0, 1, 1, 2, -1),
-    target_words=(0, 0, 1, -1),
-    source_labels=("the", "Europe", "the"),
-    target_labels=("l'Europe", "le"),
+    source_pieces=Pieces(
+        ("▁the", "▁Eur", "ope", "▁the", "</s>"), ("the", "Europe", "the"), (0, 1, 1, 2, -1)
+    ),
+    target_pieces=Pieces(("▁l'", "Europe", "▁le", "</s>"), ("l'Europe", "le"), (0, 0, 1, -1)),
     hidden_mass=np.zeros((1, 1, 4)),
 )
 
@@ -143,14 +146,14 @@ def test_merging_conserves_mass(map_: AttentionMap):
     assert (merged.weights >= 0).all()
     # What target pieces give a source word together is what the word's mean row gives times their number.
     groups = [
-        [i for i, number in enumerate(map_.target_words) if number == word]
-        for word in dict.fromkeys(n for n in map_.target_words if n >= 0)
+        [i for i, number in enumerate(map_.target_pieces.word_of_piece) if number == word]
+        for word in dict.fromkeys(n for n in map_.target_pieces.word_of_piece if n >= 0)
     ]
-    word_rows = [i for i, number in enumerate(merged.target_words) if number >= 0]
+    word_rows = [i for i, number in enumerate(merged.target_pieces.word_of_piece) if number >= 0]
     for row, group in zip(word_rows, groups, strict=True):
-        for column, number in enumerate(merged.source_words):
+        for column, number in enumerate(merged.source_pieces.word_of_piece):
             if number >= 0:
-                columns = [i for i, n in enumerate(map_.source_words) if n == number]
+                columns = [i for i, n in enumerate(map_.source_pieces.word_of_piece) if n == number]
                 whole = map_.weights[:, :, group][..., columns].sum(axis=(-1, -2))
                 np.testing.assert_allclose(merged.weights[:, :, row, column] * len(group), whole)
 
@@ -158,7 +161,7 @@ def test_merging_conserves_mass(map_: AttentionMap):
 @given(maps)
 def test_shown_and_hidden_mass_make_one(map_: AttentionMap):
     for shown in (map_.words(), map_.without_specials(), map_.without_specials().words()):
-        assert -1 not in shown.source_words + shown.target_words
+        assert -1 not in shown.source_pieces.word_of_piece + shown.target_pieces.word_of_piece
         np.testing.assert_allclose(shown.weights.sum(axis=-1) + shown.hidden_mass, 1, atol=1e-12)
         assert shown.head().shape == (len(shown.target_tokens), len(shown.source_tokens))
 
@@ -217,9 +220,7 @@ def test_no_such_layer_where_there_is_one():
     [
         ({"weights": KNOWN.weights[0]}, r"expected weights \(layers, heads, 4, 5\)"),
         ({"weights": KNOWN.weights.transpose(0, 1, 3, 2)}, r"got \(1, 1, 5, 4\)"),
-        ({"source_tokens": KNOWN.source_tokens[:4]}, "4 source tokens, got"),
-        ({"target_words": (0, 0, 1)}, "expected a word number for each of 5 source and 4 target"),
-        ({"source_labels": ("the", "Europe")}, "every source word, up to number 2, got 2 texts"),
+        ({"source_pieces": KNOWN.source_pieces.take(range(4))}, "4 source tokens, got"),
         ({"hidden_mass": np.zeros((1, 1, 3))}, r"expected hidden_mass of shape \(1, 1, 4\)"),
     ],
 )
@@ -233,9 +234,7 @@ def test_sizes_that_do_not_fit(change: dict, message: str):
 
 
 def map_of_pieces(source: list[str], target: list[str]) -> AttentionMap:
-    """A map as a translation makes it: pieces, an end token, words from `group_pieces`."""
-    sides = [(pieces, *tokenizers.group_pieces(pieces)) for pieces in (source, target)]
-    (source, source_words, source_numbers), (target, target_words, target_numbers) = sides
+    """A map as a translation makes it: pieces, an end token, words from `Pieces.of`."""
     weights = np.random.default_rng(0).dirichlet(
         np.ones(len(source) + 1), size=(1, 2, len(target) + 1)
     )
@@ -243,12 +242,8 @@ def map_of_pieces(source: list[str], target: list[str]) -> AttentionMap:
         kind="cross",
         model="transformer",
         weights=weights,
-        source_tokens=(*source, "</s>"),
-        target_tokens=(*target, "</s>"),
-        source_words=(*source_numbers, -1),
-        target_words=(*target_numbers, -1),
-        source_labels=tuple(source_words),
-        target_labels=tuple(target_words),
+        source_pieces=Pieces.of(source).with_end("</s>"),
+        target_pieces=Pieces.of(target).with_end("</s>"),
         hidden_mass=np.zeros(weights.shape[:3]),
     )
 
@@ -335,7 +330,7 @@ def test_to_dict_is_json_and_says_what_it_is():
 def test_to_csv_reads_back(tokens: list[str]):
     # Quotes, commas and line ends inside a token are the reader's business only if quoted well.
     tokens = [token.replace("\r", "?").replace("\0", "?") for token in tokens]
-    map_ = replace(map_of(list(range(len(tokens))), [0]), source_tokens=tuple(tokens))
+    map_ = replace(map_of(list(range(len(tokens))), [0]), source_pieces=Pieces.of_words(tokens))
     rows = list(csv.reader(io.StringIO(map_.to_csv(1, 2), newline="")))
     assert [cell.split(" ", 1)[1] for cell in rows[0][1:-1]] == tokens
     assert rows[1][0] == "1 t0"

@@ -1,6 +1,4 @@
-"""Attention weights with the tokens they belong to, and how pieces become words.
-
-Positions are integers and tokens are labels: a token that occurs twice keeps both of its rows.
+"""Attention weights with the tokens they belong to, and how they are merged to words.
 
 Shapes: `L` layers, `H` heads, `T` queries (target tokens of a cross-attention map), `S` keys (source
 tokens).
@@ -15,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from seqviz.pieces import Pieces
+
 KINDS = ("cross", "encoder", "decoder")
 
 
@@ -28,49 +28,39 @@ class AttentionMap:
         model: name of the model.
         weights: (L, H, T, S). Row t holds the weights with which target token t was chosen; of pieces
             each row sums to 1.
-        source_tokens, target_tokens: labels of columns and rows; pieces, or words after `words`.
-        source_words, target_words: number of the word each token lies in; -1 for special tokens.
-        source_labels, target_labels: text of those words.
+        source_pieces, target_pieces: what columns and rows stand for: pieces, or words after `words`.
         hidden_mass: weight of every row on hidden columns, (L, H, T); 0 where nothing is hidden.
     """
 
     kind: str
     model: str
     weights: np.ndarray = field(repr=False)
-    source_tokens: tuple[str, ...]
-    target_tokens: tuple[str, ...]
-    source_words: tuple[int, ...] = field(repr=False)
-    target_words: tuple[int, ...] = field(repr=False)
-    source_labels: tuple[str, ...] = field(repr=False)
-    target_labels: tuple[str, ...] = field(repr=False)
+    source_pieces: Pieces
+    target_pieces: Pieces
     hidden_mass: np.ndarray = field(repr=False)
 
     def __post_init__(self) -> None:
-        expected = (len(self.target_tokens), len(self.source_tokens))
+        expected = (len(self.target_pieces), len(self.source_pieces))
         if self.weights.ndim != 4 or self.weights.shape[2:] != expected:
             raise ValueError(
                 f"expected weights (layers, heads, {expected[0]}, {expected[1]}) for "
                 f"{expected[0]} target and {expected[1]} source tokens, got {self.weights.shape}"
             )
-        if len(self.source_words) != expected[1] or len(self.target_words) != expected[0]:
-            raise ValueError(
-                f"expected a word number for each of {expected[1]} source and {expected[0]} target "
-                f"tokens, got {len(self.source_words)} and {len(self.target_words)}"
-            )
-        for side, numbers, labels in (
-            ("source", self.source_words, self.source_labels),
-            ("target", self.target_words, self.target_labels),
-        ):
-            if max(numbers, default=-1) >= len(labels):
-                raise ValueError(
-                    f"expected a text for every {side} word, up to number {max(numbers)}, "
-                    f"got {len(labels)} texts"
-                )
         if self.hidden_mass.shape != self.weights.shape[:3]:
             raise ValueError(
                 f"expected hidden_mass of shape {self.weights.shape[:3]}, one number for each row, "
                 f"got {self.hidden_mass.shape}"
             )
+
+    @property
+    def source_tokens(self) -> tuple[str, ...]:
+        """Labels of the columns."""
+        return self.source_pieces.tokens
+
+    @property
+    def target_tokens(self) -> tuple[str, ...]:
+        """Labels of the rows."""
+        return self.target_pieces.tokens
 
     @property
     def num_layers(self) -> int:
@@ -147,10 +137,7 @@ class AttentionMap:
 
         Nothing is rescaled: `hidden_mass` says how much weight each shown row had on hidden columns.
         """
-        return self._keep(
-            [i for i, w in enumerate(self.source_words) if w >= 0],
-            [i for i, w in enumerate(self.target_words) if w >= 0],
-        )
+        return self._keep(self.source_pieces.in_words, self.target_pieces.in_words)
 
     def words(self, specials: bool = False) -> AttentionMap:
         """The map merged to words: weights summed over the pieces of a source word, averaged over
@@ -160,22 +147,14 @@ class AttentionMap:
             specials: keep special tokens as tokens of their own; otherwise they are hidden and
                 `hidden_mass` says what they held.
         """
-        source_groups, source_numbers = _groups(self.source_words)
-        target_groups, target_numbers = _groups(self.target_words)
-        summed = self.weights @ _indicator(source_groups, len(self.source_tokens)).T
-        averaging = _indicator(target_groups, len(self.target_tokens))
+        summed = self.weights @ _indicator(self.source_pieces).T
+        averaging = _indicator(self.target_pieces)
         averaging = averaging / np.maximum(averaging.sum(axis=1, keepdims=True), 1.0)
         merged = replace(
             self,
             weights=averaging @ summed,
-            source_tokens=_labels(
-                source_groups, self.source_tokens, self.source_words, self.source_labels
-            ),
-            target_tokens=_labels(
-                target_groups, self.target_tokens, self.target_words, self.target_labels
-            ),
-            source_words=source_numbers,
-            target_words=target_numbers,
+            source_pieces=self.source_pieces.merged(),
+            target_pieces=self.target_pieces.merged(),
             hidden_mass=self.hidden_mass @ averaging.T,
         )
         return merged if specials else merged.without_specials()
@@ -194,10 +173,8 @@ class AttentionMap:
         return replace(
             self,
             weights=self.weights[:, :, rows][..., columns],
-            source_tokens=tuple(self.source_tokens[i] for i in columns),
-            target_tokens=tuple(self.target_tokens[i] for i in rows),
-            source_words=tuple(self.source_words[i] for i in columns),
-            target_words=tuple(self.target_words[i] for i in rows),
+            source_pieces=self.source_pieces.take(columns),
+            target_pieces=self.target_pieces.take(rows),
             hidden_mass=mass[..., rows],
         )
 
@@ -207,30 +184,10 @@ def _plain(number: float) -> str:
     return f"{float(number):.7f}"
 
 
-def _groups(words: tuple[int, ...]) -> tuple[list[list[int]], tuple[int, ...]]:
-    """Token positions of every word in order (each special token is a group of its own)."""
-    groups: list[list[int]] = []
-    numbers: list[int] = []
-    for position, word in enumerate(words):
-        if word >= 0 and numbers and numbers[-1] == word:
-            groups[-1].append(position)
-        else:
-            groups.append([position])
-            numbers.append(word)
-    return groups, tuple(numbers)
-
-
-def _indicator(groups: list[list[int]], tokens: int) -> np.ndarray:
-    matrix = np.zeros((len(groups), tokens))
+def _indicator(pieces: Pieces) -> np.ndarray:
+    """1 where a token lies in a word, (words and special tokens, tokens)."""
+    groups = pieces.groups
+    matrix = np.zeros((len(groups), len(pieces)))
     for row, group in enumerate(groups):
         matrix[row, group] = 1.0
     return matrix
-
-
-def _labels(
-    groups: list[list[int]],
-    tokens: tuple[str, ...],
-    words: tuple[int, ...],
-    labels: tuple[str, ...],
-) -> tuple[str, ...]:
-    return tuple(labels[words[g[0]]] if words[g[0]] >= 0 else tokens[g[0]] for g in groups)
