@@ -15,10 +15,11 @@ import zlib
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
-from seqviz.maps import AttentionMap
+from seqviz.pieces import Pieces
 from seqviz.styles import (
     LIGHT_PAPER,
     MODEL_STYLES,
@@ -55,8 +56,27 @@ _LANGUAGES = {
 """Of the rows and of the columns."""
 
 
+class Matrices(Protocol):
+    """What is read of an `AttentionMap`. It draws itself with this module, which so cannot import it."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def source_pieces(self) -> Pieces: ...
+    @property
+    def target_pieces(self) -> Pieces: ...
+    @property
+    def num_layers(self) -> int: ...
+    @property
+    def num_heads(self) -> int: ...
+    def head(self, layer: int | None = None, head: int | None = None) -> np.ndarray: ...
+    def hidden(self, layer: int | None = None, head: int | None = None) -> np.ndarray: ...
+
+
 def render(
-    map: AttentionMap,
+    map: Matrices,
     layer: int | None = None,
     head: int | None = None,
     *,
@@ -83,7 +103,8 @@ def render(
             f"expected a map with tokens on both sides, got {rows} target and {columns} source tokens"
         )
     source, target = (
-        [visible(token) for token in tokens] for tokens in (map.source_tokens, map.target_tokens)
+        [visible(token) for token in tokens]
+        for tokens in (map.source_pieces.tokens, map.target_pieces.tokens)
     )
     kind = map.kind if map.kind in _LANGUAGES else "cross"
 
@@ -160,7 +181,7 @@ def render_pair(figures: Sequence[str]) -> str:
 
 
 def render_heads(
-    map: AttentionMap,
+    map: Matrices,
     layer: int | None = None,
     head: int | None = None,
     *,
@@ -268,7 +289,7 @@ def render_vector(
 
 
 def standalone(
-    map: AttentionMap,
+    map: Matrices,
     layer: int | None = None,
     head: int | None = None,
     *,
@@ -316,7 +337,7 @@ def page(figures: str, *, language: str = "en", title: str = "", caution: str = 
     )
 
 
-def which(map: AttentionMap, layer: int | None, head: int | None, language: str) -> str:
+def which(map: Matrices, layer: int | None, head: int | None, language: str) -> str:
     """Kind, layer and head of a matrix, in words."""
     said = [words(f"attention_kind_{map.kind}", language)]
     counts = {"layers": map.num_layers, "heads": map.num_heads}

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from seqviz import heatmap
 from seqviz.pieces import Pieces
 
 KINDS = ("cross", "encoder", "decoder")
@@ -161,8 +162,6 @@ class AttentionMap:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the map that answers the pointer, mean over layers and heads."""
-        from seqviz import heatmap
-
         if not self.source_tokens or not self.target_tokens:
             return ""
         return heatmap.notebook(heatmap.render(self))

@@ -92,6 +92,8 @@ class Translation:
         notes: what happened.
         parts: translations of the sentences of a text over the input cap; empty otherwise.
         attentions: weights by kind, each (L, H, T, S); empty if they were not asked for.
+        attention_kinds: kinds that the model has, asked for or not.
+        has_one_vector: the model's decoder sees the source through one fixed vector and nothing else.
     """
 
     model: str
@@ -111,6 +113,8 @@ class Translation:
     notes: tuple[Note, ...] = ()
     parts: tuple[Translation, ...] = field(default=(), repr=False)
     attentions: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
+    attention_kinds: tuple[str, ...] = field(default=KINDS, repr=False)
+    has_one_vector: bool = field(default=False, repr=False)
 
     def attention(self, kind: str = "cross") -> AttentionMap:
         """Attention of exactly this hypothesis.
@@ -129,13 +133,16 @@ class Translation:
                 f"the text was translated in {len(self.parts)} parts; use .parts[i].attention({kind!r})"
             )
         if kind not in self.attentions:
-            if self.attentions:
-                have = ", ".join(self.attentions)
-                raise ValueError(f"{self.model} has {have} attention, no {kind} attention")
-            if self.model in ("rnn", "lstm"):
+            have = [*self.attentions] or self.attention_kinds
+            if not have:
+                sees = "one fixed vector" if self.has_one_vector else "the same at every step"
                 raise ValueError(
-                    f"{self.model} has no attention: its decoder sees one fixed vector; "
+                    f"{self.model} has no attention: its decoder sees {sees}; "
                     "use lstm-attention or transformer, or saliency, which every model has"
+                )
+            if kind not in have:
+                raise ValueError(
+                    f"{self.model} has {', '.join(have)} attention, no {kind} attention"
                 )
             if self.text and not self.target_tokens:
                 raise ValueError(
@@ -598,10 +605,18 @@ class Translator:
             mask[index, : len(row)] = 1
         return ids.to(self.device), mask.to(self.device)
 
-    def _copied(self, unit: _Unit, num_beams: int) -> Translation:
-        note = Note("copied", "no piece of this is known to the models: it comes back as it is")
+    def made(self, **found: Any) -> Translation:
+        """A translation by this model, with what it is: its name, and whether and how it looks back."""
         return Translation(
             model=self.name,
+            attention_kinds=self.attention_kinds,
+            has_one_vector=self.has_one_vector,
+            **found,
+        )
+
+    def _copied(self, unit: _Unit, num_beams: int) -> Translation:
+        note = Note("copied", "no piece of this is known to the models: it comes back as it is")
+        return self.made(
             source=unit.text,
             text=unit.text,
             source_words=unit.words,
@@ -663,8 +678,7 @@ class Translator:
             notes.append(_numbers_note(*differ))
         end = (eos,) if found.finished else ()
         end_index = (-1,) if found.finished else ()
-        return Translation(
-            model=self.name,
+        return self.made(
             source=unit.text,
             text=" ".join(words),
             source_tokens=(*unit.pieces, eos),
@@ -695,14 +709,13 @@ class Translator:
         Returns:
             weights (L, H, T, S) by kind; empty for a model without attention.
         """
-        is_transformer = isinstance(self.model, MarianMTModel)
-        if not is_transformer and self.model.config.context != "attention":
+        if not self.attention_kinds:
             return {}
         input_ids, mask = self._pad([(*source_ids, self.tokenizer.eos_token_id)])
         start = self.model.config.decoder_start_token_id
         decoder_input_ids = torch.tensor([[start, *target_ids[:-1]]], device=self.device)
         # The models without their output layers, of which nothing is needed here.
-        if is_transformer:
+        if isinstance(self.model, MarianMTModel):
             output = self.model.model(
                 input_ids=input_ids,
                 attention_mask=mask,
@@ -746,6 +759,13 @@ class Translator:
         input_ids, mask = self._pad([ids])
         encoded = self.model.model.encoder(input_ids=input_ids, attention_mask=mask)
         return encoded.vector[0].float().cpu().numpy()
+
+    @property
+    def attention_kinds(self) -> tuple[str, ...]:
+        """Kinds of attention that the model has; none where its decoder cannot look back."""
+        if isinstance(self.model, MarianMTModel):
+            return KINDS
+        return ("cross",) if self.model.config.context == "attention" else ()
 
     @property
     def has_one_vector(self) -> bool:
@@ -801,7 +821,7 @@ class Translator:
     def _assemble(self, plan: _Plan, outputs: list[Translation]) -> Translation:
         """One translation of a whole text from those of its sentences."""
         if not outputs:
-            return Translation(self.name, plan.text, "", notes=plan.notes)
+            return self.made(source=plan.text, text="", notes=plan.notes)
         if len(outputs) == 1:
             return replace(outputs[0], source=plan.text, notes=plan.notes + outputs[0].notes)
         source_words: list[str] = []
@@ -818,8 +838,7 @@ class Translator:
             source_words += part.source_words
             target_words += part.target_words
         log_probs = tuple(p for part in outputs for p in part.token_log_probs)
-        return Translation(
-            model=self.name,
+        return self.made(
             source=plan.text,
             text=" ".join(part.text for part in outputs if part.text),
             source_tokens=tuple(t for part in outputs for t in part.source_tokens),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from test_cli import run_here
 
 from seqviz import export as exports
+from seqviz import heatmap, plotting
 from seqviz.export import FORMATS, Panel, export
 from seqviz.training import save_model
 from seqviz.translation import Translator
@@ -126,6 +128,16 @@ def test_rich_display_in_notebooks(map_panel: Panel):
     ElementTree.fromstring(f"<div>{both}</div>")
     assert SENTENCE in both
     assert "sv-map" in both
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("kind", ["cross", "encoder", "decoder", "saliency"])
+def test_page_and_file_call_a_kind_of_attention_alike(kind: str, language: str, map_panel: Panel):
+    assert map_panel.map is not None
+    map = dataclasses.replace(map_panel.map, kind=kind)
+    shown = heatmap.which(map, None, None, language)
+    headings = [text.get_text() for text in plotting.attention(map, language=language).texts]
+    assert any(heading.endswith(f" · {shown}") for heading in headings), headings
 
 
 # ---------------------------------------------------------------------------------------------

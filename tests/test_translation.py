@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import json
 import math
+import re
 import shutil
 import subprocess
 import sys
@@ -150,6 +151,40 @@ def test_attention_that_is_not_there(translators: dict[str, Translator]) -> None
     without = translators["transformer"].translate(["The bridge."])[0]
     with pytest.raises(ValueError, match="attention=True"):
         without.attention()
+
+
+@pytest.mark.parametrize("name", ["my-lstm", "lstm-attention", "rnn"])
+@pytest.mark.parametrize(
+    ("kind", "advice"),
+    [
+        ("rnn", "one fixed vector"),
+        ("lstm", "one fixed vector"),
+        ("lstm-mean", "sees the same at every step"),
+        ("lstm-attention", "call translate(text, attention=True)"),
+        ("transformer", "call translate(text, attention=True)"),
+    ],
+)
+def test_advice_comes_from_what_a_model_is_not_from_its_name(
+    kind: str, name: str, advice: str, tiny_model: Any, tiny_tokenizer: Any
+) -> None:
+    translator = Translator(tiny_model(kind), tiny_tokenizer, name=name)
+    (without,) = translator.translate(["The bridge."], attention=False)
+    with pytest.raises(ValueError, match=re.escape(advice)):
+        without.attention()
+    asked = translator.translate("The bridge.", attention=True)
+    if "attention=True" in advice:
+        assert asked.attention().weights.size
+    else:  # what was just done is no advice
+        with pytest.raises(ValueError, match=re.escape(advice)):
+            asked.attention()
+
+
+def test_kinds_that_a_model_has_are_known_without_weights(
+    translators: dict[str, Translator],
+) -> None:
+    (without,) = translators["lstm-attention"].translate(["The bridge."], attention=False)
+    with pytest.raises(ValueError, match="has cross attention, no decoder attention"):
+        without.attention("decoder")
 
 
 def test_translation_is_frozen_and_complete(translators: dict[str, Translator]) -> None:

@@ -173,8 +173,7 @@ def teacher_forced(translator: Translator, source: str, target: str) -> Translat
     wanted = torch.tensor(target_ids, device=device).unsqueeze(1)
     log_probs = tuple(logits.float().log_softmax(dim=-1).gather(1, wanted)[:, 0].tolist())
     given = len(target_ids)
-    return Translation(
-        model=translator.name,
+    return translator.made(
         source=source,
         text=" ".join(french.words),
         source_tokens=(*english.pieces, end),
