@@ -29,7 +29,7 @@ import seqviz
 from seqviz.corpus import make_batch
 from seqviz.report import write_json
 from seqviz.shipped import models_folder
-from seqviz.translation import output_limit
+from seqviz.translating.inputs import output_limit
 from seqviz.version import hardware, versions
 
 BATCH, TURN, MANY = 32, 250, 1000

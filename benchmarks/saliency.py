@@ -16,7 +16,7 @@ import torch
 from seqviz import MODEL_NAMES, load
 from seqviz.looking.saliency import saliency_values
 from seqviz.report import write_json
-from seqviz.translation import Translator
+from seqviz.translating.translator import Translator
 from seqviz.version import hardware, versions
 
 TEXT = (

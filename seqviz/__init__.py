@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from seqviz.looking.alignment_report import aligned_head
     from seqviz.looking.saliency import Saliency, saliency
     from seqviz.maps import AttentionMap
-    from seqviz.translation import Candidate, ModelError, Note, Translation, Translator, load
+    from seqviz.shipped import ModelError
+    from seqviz.translating.loading import load
+    from seqviz.translating.notes import Note
+    from seqviz.translating.result import Candidate, Translation
+    from seqviz.translating.translator import Translator
 
 __all__ = [
     "MODEL_NAMES",
@@ -41,14 +45,14 @@ __all__ = [
 _HOMES = {
     "MODEL_NAMES": "seqviz.architectures",
     "AttentionMap": "seqviz.maps",
-    "Candidate": "seqviz.translation",
-    "ModelError": "seqviz.translation",
-    "Note": "seqviz.translation",
+    "Candidate": "seqviz.translating.result",
+    "ModelError": "seqviz.shipped",
+    "Note": "seqviz.translating.notes",
     "Saliency": "seqviz.looking.saliency",
-    "Translation": "seqviz.translation",
-    "Translator": "seqviz.translation",
+    "Translation": "seqviz.translating.result",
+    "Translator": "seqviz.translating.translator",
     "aligned_head": "seqviz.looking.alignment_report",
-    "load": "seqviz.translation",
+    "load": "seqviz.translating.loading",
     "saliency": "seqviz.looking.saliency",
 }
 

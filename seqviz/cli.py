@@ -279,7 +279,7 @@ def _finish_model(
 
     if dev is not None and report["dev_loss"] is not None:
         from seqviz import corpus, scores
-        from seqviz.translation import load
+        from seqviz.translating.loading import load
 
         pairs = list(corpus.read_pairs(dev, unusable=lambda *_: None))
         pairs = [p for p in pairs if 0 < len(p.source.split()) <= corpus.MAX_SOURCE_WORDS]
@@ -397,7 +397,7 @@ def translate(
         raise UsageError("expected TEXT or --file, got both")
     if text is None and file is None and sys.stdin.isatty():
         raise UsageError("expected TEXT, --file or standard input, got none")
-    from seqviz.translation import load
+    from seqviz.translating.loading import load
 
     translator = load(model)
     lines = iter([text]) if text is not None else _lines(file)
@@ -477,7 +477,7 @@ def attend(
     from seqviz.looking.alignment_report import aligned_head
     from seqviz.looking.saliency import saliency
     from seqviz.report import write_bytes
-    from seqviz.translation import load
+    from seqviz.translating.loading import load
     from seqviz.words import LANGUAGES
 
     format = "json" if out is None else out.suffix.removeprefix(".").lower()
@@ -707,7 +707,7 @@ def probes(
     if out and out.is_dir():
         raise UsageError(f"expected a file for --out, got the folder {out}; name a file in it")
     from seqviz import probes as hand_written
-    from seqviz.translation import load
+    from seqviz.translating.loading import load
 
     translators = {name: load(folder) for name, folder in folders.items()}
     chosen = "".join(f" --model {name}" for name in folders if model)
@@ -725,7 +725,7 @@ def _say(line: str) -> None:
 def _model_folders(names: list[str] | None) -> dict[str, Path]:
     """Folders of models by the name they are reported under."""
     from seqviz.architectures import MODEL_NAMES
-    from seqviz.translation import models_folder
+    from seqviz.shipped import models_folder
 
     folders: dict[str, Path] = {}
     for name in names or list(MODEL_NAMES):

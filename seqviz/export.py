@@ -22,7 +22,7 @@ from seqviz.words import words
 if TYPE_CHECKING:
     import numpy as np
 
-    from seqviz.translation import Translation
+    from seqviz.translating.result import Translation
 
 FORMATS = {
     "png": "image/png",

@@ -6,7 +6,7 @@ Positions are integers and tokens are labels: a token that occurs twice keeps bo
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 WORD_START = "\u2581"
 """SentencePiece's mark for a space before a piece."""
@@ -26,8 +26,8 @@ class Pieces:
     """
 
     tokens: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
-    word_of_piece: tuple[int, ...] = ()
+    words: tuple[str, ...] = field(default=(), repr=False)
+    word_of_piece: tuple[int, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         if len(self.word_of_piece) != len(self.tokens):

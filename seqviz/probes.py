@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 from seqviz.report import Report, weights_of
 
 if TYPE_CHECKING:
-    from seqviz.translation import Translator
+    from seqviz.translating.translator import Translator
 
 
 @dataclass(frozen=True)

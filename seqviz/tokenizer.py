@@ -2,8 +2,8 @@
 
 Trained by SentencePiece, kept as an ordinary fast tokenizer of Transformers. The ids follow Marian:
 end of sentence 0, unknown 1, padding last. The normaliser is part of ``tokenizer.json``, so every
-program that reads the folder cleans text in the same way. `segment` and `group_pieces` say which
-pieces make up which word.
+program that reads the folder cleans text in the same way. `segment` says which pieces
+make up which word.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import shutil
 import string
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -185,24 +185,19 @@ def load(folder: str | os.PathLike[str]) -> PreTrainedTokenizerFast:
 
 @dataclass(frozen=True)
 class Segmentation:
-    """A text cut into pieces, and the words they belong to.
+    """A text cut into pieces.
 
-    Joined by spaces, `words` are the normalised text; joined without, `pieces` are the same text with
+    Joined by spaces, the words are the normalised text; joined without, the pieces are the same text with
     `WORD_START` in front of every word.
 
     Attributes:
         ids: of the pieces, without an end token.
-        pieces: as shown; `WORD_START` is kept, an unknown piece is its characters in the text.
-        words: whitespace words of the normalised text.
-        word_of_piece: index of the word each piece lies in; a lone `WORD_START` lies in the word that
-            it begins.
+        pieces: as shown: an unknown piece is its characters in the text.
         unknown: distinct characters of the text that have no piece, in order of appearance.
     """
 
     ids: tuple[int, ...]
-    pieces: tuple[str, ...]
-    words: tuple[str, ...]
-    word_of_piece: tuple[int, ...]
+    pieces: Pieces
     unknown: tuple[str, ...]
 
 
@@ -213,32 +208,11 @@ def segment(tokenizer: Any, text: str) -> Segmentation:
     encoding = tokenizer(
         plain, add_special_tokens=False, return_offsets_mapping=True, verbose=False
     )
-    pieces = tokenizer.convert_ids_to_tokens(encoding.input_ids)
+    tokens = tokenizer.convert_ids_to_tokens(encoding.input_ids)
     unknown: dict[str, None] = {}
     for position, id_ in enumerate(encoding.input_ids):
         if id_ == tokenizer.unk_token_id:
             start, end = encoding.offset_mapping[position]
-            pieces[position] = plain[start:end]
+            tokens[position] = plain[start:end]
             unknown.update(dict.fromkeys(plain[start:end]))
-    words, word_of_piece = group_pieces(pieces)
-    return Segmentation(
-        ids=tuple(encoding.input_ids),
-        pieces=tuple(pieces),
-        words=tuple(words),
-        word_of_piece=tuple(word_of_piece),
-        unknown=tuple(unknown),
-    )
-
-
-def group_pieces(pieces: Sequence[str]) -> tuple[list[str], list[int]]:
-    """Group pieces into words, also those of a model's output, which need not be well-formed.
-
-    A piece with `WORD_START` starts a word, and so does the first piece. A lone `WORD_START` lies in
-    the word that it begins; at the end, where it begins none, in the last word.
-
-    Returns:
-        the words without `WORD_START`, and for each piece the index of its word. Joined by spaces, the
-        words are the text of the pieces without doubled spaces.
-    """
-    cut = Pieces.of(pieces)
-    return list(cut.words), list(cut.word_of_piece)
+    return Segmentation(tuple(encoding.input_ids), Pieces.of(tokens), tuple(unknown))

@@ -162,7 +162,7 @@ def losses_by_length(folder: Path, pairs: Sequence[corpus.Pair]) -> dict[str, An
     Returns:
         ``dev_loss`` and ``by_length``, a list of ``{low, high, n, loss}``.
     """
-    from seqviz.translation import load
+    from seqviz.translating.loading import load
 
     losses = load(folder).losses([(p.source, p.target) for p in pairs])
     sums, counts = np.array([x.sum() for x in losses]), np.array([len(x) for x in losses])

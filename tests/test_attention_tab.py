@@ -21,7 +21,7 @@ from fastapi.testclient import TestClient
 from seqviz import ui
 from seqviz.export import FORMATS
 from seqviz.styles import visible
-from seqviz.translation import Translator
+from seqviz.translating.translator import Translator
 from seqviz.ui import attention, look
 from seqviz.ui.attention import FIXED, Choice
 from seqviz.ui.growth import MAX_CHARACTERS

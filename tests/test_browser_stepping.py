@@ -10,7 +10,7 @@ import gradio as gr
 import pytest
 from browsing import WAIT, Visit
 
-from seqviz.translation import Translator
+from seqviz.translating.translator import Translator
 from seqviz.ui import look, stepping
 from seqviz.ui.service import MODELS, Service
 from seqviz.ui.tab import MODEL_EVENT

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from seqviz.translating.capitals import lowered
-from seqviz.translation import Translator
+from seqviz.translating.translator import Translator
 from seqviz.ui import cards
 
 

@@ -15,7 +15,7 @@ from PIL import Image
 from seqviz import plotting
 from seqviz.plotting.card import LINE_WIDTH, LINES, TEXTS, wrapped
 from seqviz.styles import label_width
-from seqviz.translation import Translator
+from seqviz.translating.translator import Translator
 from seqviz.ui import translate
 from seqviz.ui.service import MODELS, Service
 from seqviz.words import words

@@ -10,7 +10,7 @@ from gradio_client import Client
 from gradio_client.exceptions import AppError
 
 from seqviz import ui
-from seqviz.translation import Translator
+from seqviz.translating.translator import Translator
 from seqviz.ui.service import MODELS, Service
 
 TEXT = "The boat is green."

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import seqviz
-from seqviz.translation import output_limit
+from seqviz.translating.inputs import output_limit
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason="pip install -r tests/requirements.txt")
 SENTENCES = 200

@@ -20,7 +20,8 @@ from seqviz.measuring import translate
 from seqviz.measuring.outputs import Work
 from seqviz.measuring.passages import passages
 from seqviz.training import save_model
-from seqviz.translation import Translator, load
+from seqviz.translating.loading import load
+from seqviz.translating.translator import Translator
 
 
 def _write(path: Path, pairs: list[tuple[str, str, str]]) -> Path:

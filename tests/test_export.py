@@ -18,7 +18,7 @@ from seqviz import export as exports
 from seqviz import heatmap, plotting
 from seqviz.export import FORMATS, Panel, export
 from seqviz.training import save_model
-from seqviz.translation import Translator
+from seqviz.translating.translator import Translator
 
 SENTENCE = "The teacher painted the green boat and the teacher."
 

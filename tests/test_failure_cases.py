@@ -25,7 +25,8 @@ from seqviz import plotting, scores, tokenizer
 from seqviz.maps import AttentionMap
 from seqviz.measuring.plan import BUCKETS
 from seqviz.pieces import Pieces
-from seqviz.translation import Translator, output_limit
+from seqviz.translating.inputs import output_limit
+from seqviz.translating.translator import Translator
 
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
@@ -349,8 +350,8 @@ def test_ctrl_c_leaves_no_child():
 
 def test_a_piece_that_starts_no_word():
     """Pieces of an output need not begin with the mark of a word."""
-    words, word_of_piece = tokenizer.group_pieces(["ab", "\u2581c", "d"])
-    assert words == ["ab", "cd"] and word_of_piece == [0, 1, 1]
+    found = Pieces.of(["ab", "\u2581c", "d"])
+    assert found.words == ("ab", "cd") and found.word_of_piece == (0, 1, 1)
 
 
 def test_a_reader_that_has_gone_is_no_traceback():

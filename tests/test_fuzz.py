@@ -21,7 +21,8 @@ import seqviz
 from seqviz import tokenizer
 from seqviz.export import FORMATS, Panel, export
 from seqviz.looking.saliency import saliency
-from seqviz.translation import Translator, output_limit
+from seqviz.translating.inputs import output_limit
+from seqviz.translating.translator import Translator
 from seqviz.ui import translate
 from seqviz.ui.service import MODELS, Service
 
@@ -59,8 +60,8 @@ def check_tokens(text: str, shared) -> None:
     assert ids[-1] == shared.eos_token_id
     assert shared.eos_token_id not in ids[:-1] and shared.pad_token_id not in ids
     found = tokenizer.segment(shared, plain)
-    assert len(found.pieces) == len(found.word_of_piece) == len(found.ids)
-    assert " ".join(found.words) == " ".join(tokenizer.normalize(plain).split())
+    assert len(found.pieces) == len(found.pieces.word_of_piece) == len(found.ids)
+    assert " ".join(found.pieces.words) == " ".join(tokenizer.normalize(plain).split())
 
 
 def check_translation(text: str, translation: seqviz.Translation) -> None:

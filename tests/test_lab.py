@@ -22,7 +22,7 @@ from seqviz import cli, plotting
 from seqviz.lab import EXPERIMENTS, experiment, gradient, settings, two_digits
 from seqviz.lab.readers import TEST, VALIDATION
 from seqviz.report import Report, read_training
-from seqviz.translation import Translator
+from seqviz.translating.translator import Translator
 
 MEASURED_ON = {"num_threads"}
 """Settings that say what the machine has, where nothing was asked for."""

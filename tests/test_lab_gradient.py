@@ -16,7 +16,7 @@ from seqviz.architectures.recurrent import initialize_recurrence, recurrence
 from seqviz.lab import gradient
 from seqviz.looking.reach import run_layer
 from seqviz.report import Report
-from seqviz.translation import Translator
+from seqviz.translating.translator import Translator
 
 SMALL = tiny_lab.GRADIENT
 

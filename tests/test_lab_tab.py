@@ -14,7 +14,7 @@ import pytest
 
 from seqviz.inline import as_element
 from seqviz.lab.gradient import Reach
-from seqviz.translation import Translator
+from seqviz.translating.translator import Translator
 from seqviz.ui import experiments, lab, telephone
 from seqviz.ui.service import MODELS, Service
 from seqviz.ui.translate import is_own

@@ -23,7 +23,8 @@ from seqviz.maps import AttentionMap
 from seqviz.measuring import artefacts
 from seqviz.pieces import Pieces
 from seqviz.report import Report, read_training
-from seqviz.translation import Translation, Translator
+from seqviz.translating.result import Translation
+from seqviz.translating.translator import Translator
 
 SOURCE = [5, 17, 40, 17, 101, 260, 9]
 TARGET = [17, 33, 5, 90, 101, 17, 200, 41, 12, 77, 0]
@@ -395,12 +396,8 @@ def toy_translation(weights: np.ndarray, pair: dict[str, Any] = PAIR) -> Transla
         "toy",
         pair["english"],
         pair["french"],
-        source_tokens=(*english, "</s>"),
-        target_tokens=(*french, "</s>"),
-        source_words=tuple(english),
-        target_words=tuple(french),
-        source_word_index=(*range(len(english)), -1),
-        target_word_index=(*range(len(french)), -1),
+        source_pieces=Pieces.of_words(english).with_end("</s>"),
+        target_pieces=Pieces.of_words(french).with_end("</s>"),
         attentions={"cross": weights},
     )
 

@@ -263,9 +263,9 @@ def check_nothing_lost(map_: AttentionMap) -> None:
 
 @pytest.mark.parametrize("text", ODD_TEXTS)
 def test_odd_texts_keep_every_token(text: str, tiny_tokenizer):
-    cut = tokenizers.segment(tiny_tokenizer, text)
+    cut = tokenizers.segment(tiny_tokenizer, text).pieces
     assert cut.words == tuple(tokenizers.normalize(text).split())
-    map_ = map_of_pieces(list(cut.pieces), list(cut.pieces[:-1]))
+    map_ = map_of_pieces(list(cut.tokens), list(cut.tokens[:-1]))
     check_nothing_lost(map_)
     assert map_.words().source_tokens == cut.words
 
@@ -273,7 +273,9 @@ def test_odd_texts_keep_every_token(text: str, tiny_tokenizer):
 @given(st.text(max_size=60), st.text(max_size=60))
 @settings(max_examples=60)
 def test_any_text_keeps_every_token(tiny_tokenizer, source: str, target: str):
-    pieces = [list(tokenizers.segment(tiny_tokenizer, text).pieces) for text in (source, target)]
+    pieces = [
+        list(tokenizers.segment(tiny_tokenizer, text).pieces.tokens) for text in (source, target)
+    ]
     check_nothing_lost(map_of_pieces(*pieces))
 
 
@@ -292,7 +294,7 @@ def test_any_pieces_a_model_may_write(source: list[str], target: list[str]):
 
 def test_a_real_translation(tiny_model, tiny_tokenizer):
     """From a translator: all kinds, rows that sum to 1, words merged."""
-    from seqviz.translation import Translator
+    from seqviz.translating.translator import Translator
 
     model = tiny_model("transformer")
     model.set_attn_implementation("eager")

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from seqviz import cli, search
-from seqviz.translating import number_words
+from seqviz import cli
+from seqviz.translating import number_words, search
+from seqviz.translating.notes import Note
 from seqviz.translating.numbers import Differences, differences
-from seqviz.translation import Note, Translation, Translator
+from seqviz.translating.result import Translation
+from seqviz.translating.translator import Translator
 from seqviz.ui import cards
 
 PAIRS = [
@@ -142,7 +144,7 @@ def test_the_numbers_of_all_parts_and_paragraphs_are_said(answering: Any) -> Non
 
 def test_the_command_says_it(answering: Any, monkeypatch: Any) -> None:
     translator = answering("La chambre 3055.")
-    monkeypatch.setattr("seqviz.translation.load", lambda name: translator)
+    monkeypatch.setattr("seqviz.translating.loading.load", lambda name: translator)
     result = CliRunner().invoke(cli.app, ["translate", "Room 305."])
     assert result.stdout == "La chambre 3055.\n"
     assert "note: check the numbers: missing 305" in result.stderr

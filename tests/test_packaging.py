@@ -22,8 +22,7 @@ LAYERS = [
     {"heatmap"},
     {"tokenizer", "corpus", "data", "maps", "inline"},
     {"architectures"},
-    {"search"},
-    {"translation", "translating", "training"},
+    {"translating", "training"},
     {
         *(
             "looking",

@@ -14,7 +14,7 @@ from seqviz import MODEL_NAMES, cli, probes
 from seqviz.data.names import NameList
 from seqviz.probes import Probe, Probes
 from seqviz.translating.numbers import differences
-from seqviz.translation import Translator
+from seqviz.translating.translator import Translator
 
 ALL = Probes.shipped().probes
 
@@ -167,7 +167,9 @@ def test_the_command_prints_a_line_a_kind_and_writes_the_report(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = {"lstm": {"hello"}, "transformer": {probe.source for probe in of("names")}}
-    monkeypatch.setattr("seqviz.translation.load", lambda folder: Dictionary(known[folder.name]))
+    monkeypatch.setattr(
+        "seqviz.translating.loading.load", lambda folder: Dictionary(known[folder.name])
+    )
     out = tmp_path / "probes.json"
     result = CliRunner().invoke(
         cli.app, ["probes", "--model", "lstm", "--model", "transformer", "--out", str(out)]
@@ -189,7 +191,7 @@ def test_the_command_prints_a_line_a_kind_and_writes_the_report(
 
 
 def test_without_a_name_all_four_are_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seqviz.translation.load", lambda folder: Dictionary(set()))
+    monkeypatch.setattr("seqviz.translating.loading.load", lambda folder: Dictionary(set()))
     result = CliRunner().invoke(cli.app, ["probes"])
     assert result.stdout.splitlines()[0].split() == list(MODEL_NAMES)
     wrong = CliRunner().invoke(cli.app, ["probes", "--model", "lstn"])

@@ -15,7 +15,7 @@ from seqviz.architectures.recurrent import recurrence
 from seqviz.lab.gradient import reach as taught
 from seqviz.looking import reach
 from seqviz.tokenizer import segment
-from seqviz.translation import Translator
+from seqviz.translating.translator import Translator
 
 
 @pytest.fixture
@@ -109,11 +109,11 @@ def test_reach_merges_pieces_to_words(name: str, translator) -> None:
     found = reach.reach(tiny, TEXT, None)
     assert found.words == tuple(TEXT.split())
     cut = segment(tiny.tokenizer, TEXT)
-    assert len(cut.ids) > len(cut.words)
+    assert len(cut.ids) > len(cut.pieces.words)
     norms = reach.end_norms(tiny, cut.ids)
     for number, end in enumerate(norms):
         expected = np.zeros(len(found.words))
-        for word, value in zip(cut.word_of_piece, norms[end][:-1], strict=True):
+        for word, value in zip(cut.pieces.word_of_piece, norms[end][:-1], strict=True):
             expected[word] += value**2
         np.testing.assert_allclose(getattr(found, end), np.sqrt(expected), rtol=1e-12)
         assert found.end_token[number] == norms[end][-1]

@@ -11,8 +11,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqviz import MODEL_NAMES, search
+from seqviz import MODEL_NAMES
 from seqviz.architectures.stepping import Recorder, stepper_for
+from seqviz.translating import search
 
 EOS, UNK, PAD = 0, 1, 5
 SETTINGS = {"start_token_id": PAD, "eos_token_id": EOS, "forbidden_token_ids": (UNK, PAD)}

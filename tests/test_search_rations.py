@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_search import EOS, PAD, SETTINGS, UNK, TableStepper, _sources
 
-from seqviz import search
+from seqviz.translating import search
 
 RATIONED = {
     "start_token_id": PAD,

@@ -13,7 +13,8 @@ import torch
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 
 import seqviz
-from seqviz.translation import Translation, Translator
+from seqviz.translating.result import Translation
+from seqviz.translating.translator import Translator
 
 SENTENCES = (
     "The committee did not discuss the old proposal because nobody had read it.",

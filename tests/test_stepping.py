@@ -16,7 +16,10 @@ from hypothesis import strategies as st
 
 from seqviz import MODEL_NAMES, tokenizer
 from seqviz.maps import AttentionMap
-from seqviz.translation import Translation, Translator, output_limit
+from seqviz.pieces import Pieces
+from seqviz.translating.inputs import output_limit
+from seqviz.translating.result import Translation
+from seqviz.translating.translator import Translator
 from seqviz.ui import stepping
 from seqviz.ui.service import Service
 from seqviz.words import words
@@ -103,7 +106,9 @@ def test_candidates_refuse_what_is_no_translation(translators: dict[str, Transla
     for count in (0, -1, 2.0, True):
         with pytest.raises(ValueError, match="expected count to be a whole number from 1"):
             translator.candidates(translation, count)  # type: ignore[arg-type]
-    other = Translation("rnn", "Another text.", "", ("x",), ("y",), target_ids=(7,))
+    other = Translation(
+        "rnn", "Another text.", "", Pieces.of(("x",)), Pieces.of(("y",)), target_ids=(7,)
+    )
     with pytest.raises(ValueError, match=r"source_tokens are those of its source.*use what"):
         translator.candidates(other)
 

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
 from seqviz import tokenizer as tokenizers
-from seqviz.tokenizer import WORD_START, group_pieces, normalize, segment
+from seqviz.pieces import WORD_START, Pieces
+from seqviz.tokenizer import normalize, segment
 
 RAW = [
     "",
@@ -290,16 +291,16 @@ def test_load_refuses_other_special_ids(tiny_tokenizer_folder, tmp_path):
 
 def test_segment_by_hand(tiny_tokenizer):
     found = segment(tiny_tokenizer, "  The 中文\u00a0bridge ?")
-    assert found.words == ("The", "中文", "bridge?")
-    assert "".join(found.pieces) == "▁The▁中文▁bridge?"
+    assert found.pieces.words == ("The", "中文", "bridge?")
+    assert "".join(found.pieces.tokens) == "▁The▁中文▁bridge?"
     by_word = [
-        "".join(p for p, w in zip(found.pieces, found.word_of_piece) if w == word)
+        "".join(p for p, w in zip(found.pieces.tokens, found.pieces.word_of_piece) if w == word)
         for word in range(3)
     ]
     assert by_word == ["▁The", "▁中文", "▁bridge?"]
-    start = found.pieces.index("中文")
-    assert found.pieces[start - 1] == WORD_START  # alone, and in the word it begins
-    assert found.word_of_piece[start - 1] == found.word_of_piece[start] == 1
+    start = found.pieces.tokens.index("中文")
+    assert found.pieces.tokens[start - 1] == WORD_START  # alone, and in the word it begins
+    assert found.pieces.word_of_piece[start - 1] == found.pieces.word_of_piece[start] == 1
     assert found.ids[start] == 1
     assert found.unknown == ("中", "文")
 
@@ -307,42 +308,47 @@ def test_segment_by_hand(tiny_tokenizer):
 def test_segment_keeps_unknown_characters_in_order(tiny_tokenizer):
     found = segment(tiny_tokenizer, "😀 a文中b文 \ud83d")
     assert found.unknown == ("😀", "文", "中", "\ufffd")
-    assert found.words == ("😀", "a文中b文", "\ufffd")
-    assert [p for p, i in zip(found.pieces, found.ids) if i == 1] == ["😀", "文中", "文", "\ufffd"]
+    assert found.pieces.words == ("😀", "a文中b文", "\ufffd")
+    assert [p for p, i in zip(found.pieces.tokens, found.ids) if i == 1] == [
+        "😀",
+        "文中",
+        "文",
+        "\ufffd",
+    ]
 
 
 def test_segment_of_typed_control_text(tiny_tokenizer):
     found = segment(tiny_tokenizer, "<unk> </s>▁")
     assert found.unknown == ()
-    assert found.words == ("<unk>", "</s>_")
+    assert found.pieces.words == ("<unk>", "</s>_")
 
 
 @pytest.mark.parametrize("text", ["", " \t\n", "\u200b\u00ad"])
 def test_segment_of_nothing(tiny_tokenizer, text):
-    assert segment(tiny_tokenizer, text) == tokenizers.Segmentation((), (), (), (), ())
+    assert segment(tiny_tokenizer, text) == tokenizers.Segmentation((), Pieces(), ())
 
 
 def test_segment_neither_cuts_nor_warns(tiny_tokenizer_folder, caplog):
     fresh = tokenizers.load(tiny_tokenizer_folder)
     fresh("the bridge", truncation=True, max_length=2)
     found = segment(fresh, "bridge " * 400)
-    assert len(found.words) == 400 and found.words[-1] == "bridge"
+    assert len(found.pieces.words) == 400 and found.pieces.words[-1] == "bridge"
     assert not caplog.records
-    assert len("".join(segment(fresh, "z" * 10_000).pieces)) == 10_001
+    assert len("".join(segment(fresh, "z" * 10_000).pieces.tokens)) == 10_001
 
 
 def check_segmentation(tokenizer, text):
     found = segment(tokenizer, text)
     plain = normalize(text)
     assert list(found.ids) == encode(tokenizer, text)
-    assert len(found.ids) == len(found.pieces) == len(found.word_of_piece)
-    assert " ".join(found.words) == plain
-    assert found.words == tuple(plain.split())
-    assert "".join(found.pieces) == "".join(WORD_START + word for word in found.words)
-    assert sorted(set(found.word_of_piece)) == list(range(len(found.words)))
-    assert list(found.word_of_piece) == sorted(found.word_of_piece)
-    for number, word in enumerate(found.words):
-        mine = [p for p, w in zip(found.pieces, found.word_of_piece) if w == number]
+    assert len(found.ids) == len(found.pieces) == len(found.pieces.word_of_piece)
+    assert " ".join(found.pieces.words) == plain
+    assert found.pieces.words == tuple(plain.split())
+    assert "".join(found.pieces.tokens) == "".join(WORD_START + word for word in found.pieces.words)
+    assert sorted(set(found.pieces.word_of_piece)) == list(range(len(found.pieces.words)))
+    assert list(found.pieces.word_of_piece) == sorted(found.pieces.word_of_piece)
+    for number, word in enumerate(found.pieces.words):
+        mine = [p for p, w in zip(found.pieces.tokens, found.pieces.word_of_piece) if w == number]
         assert "".join(mine) == WORD_START + word
     known = set("".join(tokenizer.get_vocab()))
     assert list(found.unknown) == list(dict.fromkeys(c for c in plain if c not in known | {" "}))
@@ -371,16 +377,17 @@ def test_segment_any_text(tiny_tokenizer, text):
         (["▁a", "<unk>", "▁", "<unk>"], ["a<unk>", "<unk>"], [0, 0, 1, 1]),
     ],
 )
-def test_group_pieces_by_hand(pieces, words, word_of_piece):
-    assert group_pieces(pieces) == (words, word_of_piece)
+def test_pieces_by_hand(pieces, words, word_of_piece):
+    assert Pieces.of(pieces) == Pieces(tuple(pieces), tuple(words), tuple(word_of_piece))
 
 
 @given(st.data())
-def test_group_pieces_of_any_output(tiny_tokenizer, data):
+def test_pieces_of_any_output(tiny_tokenizer, data):
     """For every sequence of ids a model can put out, words are those of the decoded text."""
     ids = data.draw(st.lists(st.integers(2, 298)))
     pieces = tiny_tokenizer.convert_ids_to_tokens(ids)
-    words, word_of_piece = group_pieces(pieces)
+    found = Pieces.of(pieces)
+    words, word_of_piece = found.words, list(found.word_of_piece)
     assert " ".join(words).split() == tiny_tokenizer.decode(ids).split()
     assert all(words) or set(pieces) == {WORD_START}
     assert len(word_of_piece) == len(pieces)

@@ -20,17 +20,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import seqviz
-from seqviz import MODEL_NAMES, translation
+from seqviz import MODEL_NAMES
 from seqviz.corpus import MAX_SOURCE_PIECES
 from seqviz.training import save_model
-from seqviz.translation import (
-    Translator,
-    french_for_display,
-    looks_english,
-    output_limit,
-    repeated_spans,
-    split_sentences,
-)
+from seqviz.translating.inputs import looks_english, output_limit, split_sentences
+from seqviz.translating.output import french_for_display, repeated_spans
+from seqviz.translating.result import Translation
+from seqviz.translating.translator import Translator
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +202,7 @@ def test_translation_is_frozen_and_complete(translators: dict[str, Translator]) 
 # What goes in
 
 
-def _kinds(found: translation.Translation) -> set[str]:
+def _kinds(found: Translation) -> set[str]:
     return {note.kind for note in found.notes}
 
 

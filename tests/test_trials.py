@@ -17,7 +17,7 @@ import torch
 from seqviz import corpus, trials
 from seqviz.architectures import MODEL_NAMES
 from seqviz.training import DivergedError, Recipe
-from seqviz.translation import load
+from seqviz.translating.loading import load
 
 SMALL = {"d_model": 16, "width": 24, "vector_size": 24, "attention_size": 8, "num_layers": 1}
 RECIPE = Recipe(batch_tokens=60, warmup_tokens=60)

@@ -11,6 +11,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
+from typing import get_args
 
 import gradio as gr
 import pytest
@@ -21,7 +22,10 @@ from fastapi.testclient import TestClient
 import seqviz
 from seqviz import ui
 from seqviz.coverage import Word
-from seqviz.translation import Note, Translation, Translator
+from seqviz.pieces import Pieces
+from seqviz.translating.notes import Kind, Note
+from seqviz.translating.result import Translation
+from seqviz.translating.translator import Translator
 from seqviz.ui import cards, growth, look, translate
 from seqviz.ui import service as services
 from seqviz.ui.service import MODELS, Service
@@ -66,11 +70,8 @@ def test_words_fills_in_values_and_leaves_markup_alone():
 
 
 def test_every_note_of_the_translator_has_words():
-    source = (Path(seqviz.__file__).parent / "translation.py").read_text(encoding="utf-8")
-    kinds = set(re.findall(r'Note\(\s*"(\w+)"', source))
-    assert {"empty", "split", "limit", "language"} <= kinds
     for language in LANGUAGES:
-        for kind in kinds - {"language"}:  # said once, beside the text
+        for kind in set(get_args(Kind)) - {"language"}:  # said once, beside the text
             note = Note(kind, "ENGLISH", ("one", "two"))
             assert cards.note_text(note, language) != "ENGLISH", kind
     assert cards.note_text(Note("new kind", "said plainly"), "zh") == "said plainly"
@@ -283,8 +284,8 @@ def test_paragraphs_are_kept_and_wrapped_lines_joined(service):
     text = "The boat\r\nis green.\n\n \n\n\tThe bridge\nis   old.\n"
     assert growth.paragraphs(text) == ["The boat is green.", "The bridge is   old."]
     both = [
-        Translation("lstm", "a", "un", target_words=("un",)),
-        Translation("lstm", "b", "deux", target_words=("deux",)),
+        Translation("lstm", "a", "un", target_pieces=Pieces(words=("un",))),
+        Translation("lstm", "b", "deux", target_pieces=Pieces(words=("deux",))),
     ]
     assert re.findall(r"<p><span[^>]*>(\w+)</span></p>", cards.target(both, "en")) == ["un", "deux"]
     found = service.translate_paragraphs("lstm", growth.paragraphs(text))
@@ -306,7 +307,9 @@ def test_markup_is_text(service, text):
         for part in (message, gloss, found, shown):
             assert "<script" not in part and "<b " not in part
     said = Note("unknown", text, (text,))
-    spoken = Translation("lstm", text, text, target_words=(text, text), notes=(said,))
+    spoken = Translation(
+        "lstm", text, text, target_pieces=Pieces(words=(text, text)), notes=(said,)
+    )
     markup = cards.target([spoken], "en") + cards.notes([spoken], "en") + cards.problem(text)
     plain = re.sub(r"</?(div|p|span|ul|li)\b[^<>]*>", "", markup)
     assert "<" not in plain and ">" not in plain
@@ -324,9 +327,7 @@ def test_words_are_paler_where_the_model_is_unsure():
         "lstm",
         "source",
         "un deux",
-        target_tokens=("\u2581un", "\u2581de", "ux", "</s>"),
-        target_words=("un", "deux"),
-        target_word_index=(0, 1, 1, -1),
+        target_pieces=Pieces.of(("\u2581un", "\u2581de", "ux")).with_end("</s>"),
         token_log_probs=(-0.6931471805599453, 0.0, -0.6931471805599453, -3.0),
     )
     assert cards.word_probabilities(translation) == pytest.approx([0.5, 0.75])
@@ -335,7 +336,9 @@ def test_words_are_paler_where_the_model_is_unsure():
 
 def test_repetition_is_underlined():
     words_ = tuple("je suis très très très content".split())
-    translation = Translation("lstm", "source", " ".join(words_), target_words=words_)
+    translation = Translation(
+        "lstm", "source", " ".join(words_), target_pieces=Pieces(words=words_)
+    )
     assert re.sub(r" (style|title)=\"[^\"]*\"", "", cards.target_text(translation)) == (
         "<span>je</span> <span>suis</span> "
         '<span class="again"><span>très</span> <span>très</span> <span>très</span></span> <span>content</span>'

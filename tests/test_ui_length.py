@@ -19,7 +19,7 @@ from length_reports import digest, length_report, passages_report
 
 from seqviz import corpus, coverage, ui
 from seqviz.coverage import Word
-from seqviz.translation import Translator
+from seqviz.translating.translator import Translator
 from seqviz.ui import curves, growth, length, measured, stages, translate
 from seqviz.ui.growth import MAX_STAGES, OWN, GrowthError
 from seqviz.ui.service import MODELS, Scored, Service

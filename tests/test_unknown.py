@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from seqviz import MODEL_NAMES
+from seqviz.translating.result import Translation
+from seqviz.translating.translator import Translator
 from seqviz.translating.unknown import nothing_known, places
-from seqviz.translation import Translation, Translator
 from seqviz.ui import cards
 
 UNK = 1

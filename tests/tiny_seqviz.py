@@ -186,9 +186,10 @@ def serve() -> None:
     """Fork a process for each line of standard input; answer with its number, later its end."""
     import torch
 
-    from seqviz import cli, scores, training, translation
+    from seqviz import cli, scores, training
+    from seqviz.translating import loading
 
-    assert cli and scores and training and translation  # imported once, for all
+    assert cli and scores and training and loading  # imported once, for all
     torch.set_num_threads(1)
     for line in sys.stdin:
         asked = json.loads(line)

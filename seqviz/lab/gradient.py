@@ -46,7 +46,8 @@ from seqviz.looking.reach import (
     read_at_once,
     run_layer,
 )
-from seqviz.translation import Translator, load
+from seqviz.translating.loading import load
+from seqviz.translating.translator import Translator
 
 __all__ = ["EXPERIMENT", "Reach", "Settings", "gradient", "reach", "sentence"]
 

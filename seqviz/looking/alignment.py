@@ -18,7 +18,9 @@ from seqviz import tokenizer as tokenizers
 from seqviz.corpus import MAX_SOURCE_PIECES, MAX_TARGET_PIECES
 from seqviz.maps import AttentionMap
 from seqviz.pieces import SPECIAL
-from seqviz.translation import Note, Translation, Translator
+from seqviz.translating import forced, notes
+from seqviz.translating.result import Translation
+from seqviz.translating.translator import Translator
 
 # ---------------------------------------------------------------------------------------------
 # Statistics of heads
@@ -159,34 +161,23 @@ def teacher_forced(translator: Translator, source: str, target: str) -> Translat
                 f"expected a {name} of 1 to {limit} pieces, got {len(side.ids)}; give one sentence"
             )
     english, french = sides
-    eos, end = translator.tokenizer.eos_token_id, translator.tokenizer.eos_token
-    target_ids = (*french.ids, eos)
-    start = translator.model.config.decoder_start_token_id
-    device = translator.device
-    source_ids = torch.tensor([[*english.ids, eos]], device=device)
-    logits = translator.model(
-        input_ids=source_ids,
-        attention_mask=torch.ones_like(source_ids),
-        decoder_input_ids=torch.tensor([[start, *french.ids]], device=device),
-        use_cache=False,
-    ).logits[0]  # (T, V)
-    wanted = torch.tensor(target_ids, device=device).unsqueeze(1)
-    log_probs = tuple(logits.float().log_softmax(dim=-1).gather(1, wanted)[:, 0].tolist())
+    end = translator.tokenizer.eos_token
+    target_ids = (*french.ids, translator.tokenizer.eos_token_id)
+    targets = torch.tensor([target_ids], device=translator.device)
+    (scores,) = forced.logits(translator.model, translator.tokenizer, [english.ids], targets)
+    wanted = targets[0].unsqueeze(1)
+    log_probs = tuple(scores.float().log_softmax(dim=-1).gather(1, wanted)[:, 0].tolist())
     given = len(target_ids)
     return translator.made(
         source=source,
-        text=" ".join(french.words),
-        source_tokens=(*english.pieces, end),
-        target_tokens=(*french.pieces, end),
-        source_words=english.words,
-        target_words=french.words,
-        source_word_index=(*english.word_of_piece, -1),
-        target_word_index=(*french.word_of_piece, -1),
+        text=" ".join(french.pieces.words),
+        source_pieces=english.pieces.with_end(end),
+        target_pieces=french.pieces.with_end(end),
         target_ids=target_ids,
         token_log_probs=log_probs,
         score=sum(log_probs) / given,
         seconds=time.perf_counter() - started,
-        notes=(Note("forced", f"the first {given} pieces were given", (given,)),),
+        notes=(notes.forced(given),),
         attentions=translator.attend(english.ids, target_ids),
     )
 

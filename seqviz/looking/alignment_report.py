@@ -25,7 +25,7 @@ from seqviz.looking.alignment import (
 from seqviz.looking.saliency import saliency
 from seqviz.report import Report, read_training
 from seqviz.shipped import models_folder
-from seqviz.translation import Translator
+from seqviz.translating.translator import Translator
 
 RESAMPLES = 1_000
 

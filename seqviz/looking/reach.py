@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from seqviz.architectures.recurrent import RecurrentEncoder
 from seqviz.corpus import MAX_SOURCE_PIECES, MAX_SOURCE_WORDS
 from seqviz.tokenizer import Segmentation, segment
-from seqviz.translation import Translator
+from seqviz.translating.translator import Translator
 
 ENDS = ("forward", "backward", "vector")
 """End states: of the direction that reads forward (behind the last piece), of the one that reads
@@ -279,10 +279,10 @@ def read_at_once(translator: Translator, text: str) -> Segmentation:
         raise ValueError(
             "expected a text with at least one word, got an empty one; type a sentence"
         )
-    if len(cut.words) > MAX_SOURCE_WORDS or len(cut.ids) > MAX_SOURCE_PIECES:
+    if len(cut.pieces.words) > MAX_SOURCE_WORDS or len(cut.ids) > MAX_SOURCE_PIECES:
         raise ValueError(
             f"expected at most {MAX_SOURCE_WORDS} words and {MAX_SOURCE_PIECES} pieces, which a model "
-            f"reads at once, got {len(cut.words)} and {len(cut.ids)}; shorten the text"
+            f"reads at once, got {len(cut.pieces.words)} and {len(cut.ids)}; shorten the text"
         )
     return cut
 
@@ -354,14 +354,14 @@ def reach(
         )
     cut = read_at_once(translator, text)
     norms = end_norms(translator, cut.ids, num_projections)
-    places = np.array(cut.word_of_piece)
+    places = np.array(cut.pieces.word_of_piece)
     by_word = {
-        end: np.sqrt(np.bincount(places, values[:-1] ** 2, minlength=len(cut.words)))
+        end: np.sqrt(np.bincount(places, values[:-1] ** 2, minlength=len(cut.pieces.words)))
         for end, values in norms.items()
     }
     return Reach(
         model=translator.name,
-        words=cut.words,
+        words=cut.pieces.words,
         forward=by_word["forward"],
         backward=by_word["backward"],
         vector=by_word.get("vector"),

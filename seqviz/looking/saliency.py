@@ -29,7 +29,8 @@ from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 from seqviz.architectures.recurrent import RecurrentForConditionalGeneration
 from seqviz.maps import AttentionMap
 from seqviz.pieces import Pieces
-from seqviz.translation import Translation, Translator
+from seqviz.translating.result import Translation
+from seqviz.translating.translator import Translator
 
 UNITS = ("words", "pieces")
 
@@ -158,12 +159,8 @@ def saliency(translator: Translator, translation: Translation) -> Saliency:
     return Saliency(
         model=translator.name,
         values=saliency_values(translator, source_ids, translation.target_ids),
-        source_pieces=Pieces(
-            translation.source_tokens, translation.source_words, translation.source_word_index
-        ),
-        target_pieces=Pieces(
-            translation.target_tokens, translation.target_words, translation.target_word_index
-        ),
+        source_pieces=translation.source_pieces,
+        target_pieces=translation.target_pieces,
     )
 
 

@@ -23,7 +23,7 @@ from seqviz.measuring.length import check
 from seqviz.measuring.passages import passages_report
 from seqviz.report import Report, Trainings, read_training, weights_of, write_text
 from seqviz.shipped import models_folder
-from seqviz.translation import load
+from seqviz.translating.loading import load
 
 Draw = Callable[..., Any]
 """Content of a report, and the language of its words → figure."""

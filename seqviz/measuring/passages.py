@@ -10,7 +10,7 @@ from typing import Any
 from seqviz import scores
 from seqviz.measuring.plan import words_in
 from seqviz.report import Report, Trainings, weights_of
-from seqviz.translation import load
+from seqviz.translating.loading import load
 
 
 def passages_report(models: Path, trainings: Trainings) -> Report:

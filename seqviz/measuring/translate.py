@@ -89,7 +89,7 @@ def _start_worker() -> None:
 
 @lru_cache(maxsize=1)
 def _loaded(folder: str, device: str | None) -> Any:
-    from seqviz.translation import load
+    from seqviz.translating.loading import load
 
     return load(folder, device)
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from seqviz.tokenizer import WORD_START
+from seqviz.pieces import WORD_START
 
 
 def places(

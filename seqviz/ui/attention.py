@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from seqviz.looking.alignment import HeadStatistics
-    from seqviz.translation import Translation
+    from seqviz.translating.result import Translation
 
 FIXED = ("rnn", "lstm")
 """Models without attention."""

@@ -11,10 +11,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from seqviz.styles import MODEL_STYLES, escape
+from seqviz.translating.notes import Note, merged
+from seqviz.translating.output import french_for_display, repeated_spans
 from seqviz.words import words
 
 if TYPE_CHECKING:
-    from seqviz.translation import Note, Translation
+    from seqviz.translating.result import Translation
 
 
 def title(model: str, language: str) -> str:
@@ -54,8 +56,6 @@ def word_probabilities(translation: Translation) -> list[float]:
 
 def french(text: str) -> str:
     """French typography for reading, plain text."""
-    from seqviz.translation import french_for_display
-
     return french_for_display(text)
 
 
@@ -70,8 +70,6 @@ def target_text(
 
     A word's title holds its probability and, where `meanings` knows them, its English meanings.
     """
-    from seqviz.translation import repeated_spans
-
     if not translation.target_tokens and any(note.kind == "copied" for note in translation.notes):
         return escape(translation.text)  # no model was sure of it
     repeated: set[int] = set()
@@ -144,9 +142,7 @@ def note_text(note: Note, language: str) -> str:
 
 def notes(translations: Iterable[Translation], language: str) -> str:
     """What a reader should know, each kind once, as a list; empty where nothing happened."""
-    from seqviz.translation import merged_notes
-
-    found = merged_notes(note for translation in translations for note in translation.notes)
+    found = merged(note for translation in translations for note in translation.notes)
     # The language is said once for all models, beside the text.
     shown = [note_text(note, language) for note in found if note.kind != "language"]
     if not shown:

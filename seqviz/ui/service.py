@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from seqviz.coverage import Lexicon, Word
     from seqviz.lab.gradient import Reach
     from seqviz.looking.saliency import Saliency
-    from seqviz.translation import Candidate, Translation, Translator
+    from seqviz.translating.result import Candidate, Translation
+    from seqviz.translating.translator import Translator
 
 MODELS = ("rnn", "lstm", "lstm-attention", "transformer")
 """Same as `seqviz.MODEL_NAMES`, which cannot be had without PyTorch; a test holds them equal."""
@@ -114,9 +115,9 @@ class Service:
             if name in self._translators:
                 continue
             try:
-                from seqviz import translation
+                from seqviz.translating import loading
 
-                self._translators[name] = translation.load(self.folder / name)
+                self._translators[name] = loading.load(self.folder / name)
             except Exception as error:
                 self._errors[name] = str(error) or type(error).__name__
             self._loaded[name].set()

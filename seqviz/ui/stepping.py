@@ -26,7 +26,7 @@ from seqviz.ui.tab import QUICK_EVENT
 from seqviz.words import words
 
 if TYPE_CHECKING:
-    from seqviz.translation import Candidate, Translation
+    from seqviz.translating.result import Candidate, Translation
 
 _HERE = Path(__file__).parent
 HEAD = (

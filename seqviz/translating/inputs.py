@@ -1,0 +1,211 @@
+"""What was typed, as what a model reads: normalised, cut into sentences within the caps, and into pieces."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from seqviz import tokenizer as tokenizers
+from seqviz.corpus import MAX_SOURCE_PIECES, MAX_SOURCE_WORDS, MAX_TARGET_PIECES
+from seqviz.pieces import Pieces
+from seqviz.translating import capitals, notes
+from seqviz.translating.notes import Note
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A sentence within the caps.
+
+    Attributes:
+        text: normalised.
+        ids: of its pieces, without the end token.
+        pieces: an unknown one is its characters in the text.
+        notes: what happened when it was cut.
+    """
+
+    text: str
+    ids: tuple[int, ...]
+    pieces: Pieces
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A text and the sentences it is translated as."""
+
+    text: str
+    units: tuple[Unit, ...]
+    notes: tuple[Note, ...]
+
+
+def plan(tokenizer: Any, text: str, english: bool, lowers_capitals: bool = False) -> Plan:
+    """Normalise a text, say what is odd about it, and cut it into sentences if it is too long.
+
+    Args:
+        english: the model reads English, so that a text in another language gets a hint.
+        lowers_capitals: a text in capitals is read in small letters.
+    """
+    said: list[Note] = []
+    whole = tokenizers.replace_surrogates(text)
+    if whole != text:
+        text = whole
+        said.append(notes.SURROGATE)
+    plain = tokenizers.normalize(text)
+    if not plain:
+        return Plan(text, (), (*said, notes.EMPTY))
+    small = capitals.lowered(plain) if lowers_capitals else None
+    if small is not None:
+        plain = small
+        said.append(notes.CAPITALS)
+    if english and not looks_english(plain):
+        said.append(notes.LANGUAGE)
+    unit = _unit(tokenizer, plain)
+    if _fits(unit):
+        return Plan(text, (unit,), tuple(said))
+    units: list[Unit] = []
+    for sentence in split_sentences(plain):
+        unit = _unit(tokenizer, sentence)
+        units += [unit] if _fits(unit) else _cut(unit)
+    if len(units) > 1:
+        said.append(notes.split(len(units), MAX_SOURCE_WORDS, MAX_SOURCE_PIECES))
+    return Plan(text, tuple(units), tuple(said))
+
+
+def output_limit(source_pieces: int) -> int:
+    """Most target tokens, end token included, for a source of so many pieces.
+
+    A short source cannot set off a long ramble; translations into French seldom reach half of it.
+    """
+    return min(MAX_TARGET_PIECES + 1, 2 * source_pieces + 12)
+
+
+def check_prefix(tokenizer: Any, prefix: tuple[int, ...], unit: Unit) -> None:
+    """The output for a source can begin with these ids.
+
+    Raises:
+        ValueError: it cannot; the message says which id is wrong, and where.
+    """
+    limit = output_limit(len(unit.ids))
+    size, end = len(tokenizer), tokenizer.eos_token_id
+    unk = tokenizer.unk_token_id
+    forbidden = {tokenizer.pad_token_id: tokenizer.pad_token}
+    if prefix.count(unk) > unit.ids.count(unk):
+        forbidden[unk] = tokenizer.unk_token
+    for place, id_ in enumerate(prefix):
+        if not 0 <= id_ < size:
+            raise ValueError(
+                f"expected prefix_ids from 0 to {size - 1}, got {id_} at place {place}; take them "
+                "from target_ids or candidates"
+            )
+        if id_ in forbidden:
+            raise ValueError(
+                f"expected prefix_ids that the models write, got {id_} ({forbidden[id_]}) at place "
+                f"{place}; leave it out"
+            )
+        if id_ == end and place < len(prefix) - 1:
+            raise ValueError(
+                f"expected the end token {end} only as the last of prefix_ids, got it at place "
+                f"{place} of {len(prefix)}; cut what comes after it"
+            )
+    if len(prefix) > limit:
+        raise ValueError(
+            f"expected at most {limit} prefix_ids for this source, the limit of its output, got "
+            f"{len(prefix)}; give fewer"
+        )
+
+
+# ---------------------------------------------------------------------------------------------
+# Cutting
+
+
+_SENTENCE_END = re.compile(r"""(?<=[.!?])["')\]]* (?=["'(\[]*[^\sa-z])""")
+
+
+_ABBREVIATION = re.compile(r"""(?:^|[\s("'])(?:Mr|Mrs|Ms|Messrs|Dr|Prof|St|[A-HJ-Z])\.$""")
+"""A full stop that seldom ends a sentence: after a title or an initial."""
+
+
+def split_sentences(text: str) -> list[str]:
+    """Cut normalised text after ``. ! ?`` where the next word does not begin in lower case."""
+    sentences, start = [], 0
+    for match in _SENTENCE_END.finditer(text):
+        if _ABBREVIATION.search(text, start, match.end() - 1):
+            continue
+        sentences.append(text[start : match.end()].strip())
+        start = match.end()
+    sentences.append(text[start:].strip())
+    return [sentence for sentence in sentences if sentence]
+
+
+def _unit(tokenizer: Any, text: str) -> Unit:
+    cut = tokenizers.segment(tokenizer, text)
+    return Unit(text, cut.ids, cut.pieces)
+
+
+def _fits(unit: Unit) -> bool:
+    return len(unit.pieces.words) <= MAX_SOURCE_WORDS and len(unit.ids) <= MAX_SOURCE_PIECES
+
+
+def _cut(unit: Unit) -> list[Unit]:
+    """Cut an over-long sentence between words; a single word over the cap loses its tail."""
+    found: list[Unit] = []
+    start = 0
+    total, word_of = len(unit.ids), unit.pieces.word_of_piece
+    while start < total:
+        first_word = word_of[start]
+        end = start
+        while (
+            end < total
+            and end - start < MAX_SOURCE_PIECES
+            and word_of[end] - first_word < MAX_SOURCE_WORDS
+        ):
+            end += 1
+        said: tuple[Note, ...] = ()
+        resume = end
+        if end < total and word_of[end] == word_of[end - 1]:
+            if word_of[end] > first_word:  # back to the beginning of the cut word
+                while word_of[end - 1] == word_of[resume]:
+                    end -= 1
+                resume = end
+            else:
+                while resume < total and word_of[resume] == first_word:
+                    resume += 1
+                said = (notes.truncated(resume - start, end - start),)
+        words = unit.pieces.words[first_word : word_of[end - 1] + 1]
+        numbers = tuple(word - first_word for word in word_of[start:end])
+        pieces = Pieces(unit.pieces.tokens[start:end], words, numbers)
+        found.append(Unit(" ".join(words), unit.ids[start:end], pieces, said))
+        start = resume
+    return found
+
+
+# ---------------------------------------------------------------------------------------------
+# Is it English?
+
+
+_ENGLISH = frozenset(
+    "the a an of to in is it you i that he she was for on are with as they be at this have from or had by "
+    "but not what all were we when your can said there do will my me our has would who how if about his her "
+    "him its their them more no so up out where why please did does been am us".split()
+)
+_OTHERS = frozenset(
+    "le la les un une des du de et est je tu il elle nous vous que qui ne pas dans pour sur avec au aux ce "
+    "der die das und ist nicht ein eine ich sie wir zu den mit auf el los las una y es no que en por con "
+    "para il gli di che non sono per".split()
+)
+
+
+def looks_english(text: str) -> bool:
+    """A guess, made to be wrong seldom about English: used for a hint, never to refuse.
+
+    False where most letters are not Latin, or where function words of other languages clearly outweigh
+    English ones.
+    """
+    letters = [c for c in text if c.isalpha()]
+    if letters and sum(c < "\u0250" for c in letters) < 0.6 * len(letters):
+        return False
+    words = [re.sub(r"\W", "", w) for w in text.lower().split()]
+    english = sum(w in _ENGLISH for w in words)
+    others = sum(w in _OTHERS and w not in _ENGLISH for w in words)
+    return not (others >= 2 and others > 2 * english)

@@ -1,0 +1,106 @@
+"""Load a trained model from its folder.
+
+    translator = seqviz.load("lstm-attention")
+
+Every file is checked; what is wrong is said with what to do about it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForSeq2SeqLM, PreTrainedModel
+from transformers.utils import logging as transformers_logging
+
+from seqviz import tokenizer as tokenizers
+from seqviz.architectures import MODEL_NAMES
+from seqviz.shipped import ModelError, models_folder
+from seqviz.translating.translator import Translator
+
+
+def load(
+    name_or_folder: str | os.PathLike[str], device: str | torch.device | None = None
+) -> Translator:
+    """Load a shipped model by name, or any model folder that `seqviz train` wrote.
+
+    Args:
+        name_or_folder: "rnn", "lstm", "lstm-attention", "transformer", or a path.
+        device: "cpu", "cuda", …; None takes the CPU, which is fast enough for one sentence.
+    Raises:
+        ModelError: no such model, damaged or missing files, another architecture, untrained weights.
+    """
+    folder = Path(name_or_folder)
+    if str(name_or_folder) in MODEL_NAMES:
+        folder = models_folder() / str(name_or_folder)
+    elif not folder.is_dir():
+        raise ModelError(
+            f"expected one of {', '.join(MODEL_NAMES)} or a model folder, got {str(name_or_folder)!r}"
+        )
+    for file in ("config.json", "model.safetensors", "tokenizer.json", "training.json"):
+        if not (folder / file).is_file():
+            raise ModelError(
+                f"expected {file} in {folder}, found none; train the model with 'seqviz train' or "
+                "restore the folder"
+            )
+    try:
+        training = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+        tokenizer = tokenizers.load(folder)
+        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        model = _load_weights(folder, config)
+    except ModelError:
+        raise
+    except Exception as error:  # damaged files raise whatever their reader raises
+        raise ModelError(
+            f"{folder}: cannot be loaded ({type(error).__name__}: {error}); a file is damaged, restore it"
+        ) from error
+    loss, limit = training.get("dev_loss"), math.log(len(tokenizer))
+    if not isinstance(loss, int | float) or not loss < limit:
+        raise ModelError(
+            f"expected a validation loss below {limit:.2f} in {folder / 'training.json'}, got {loss}; "
+            "the weights are untrained or diverged, train them with a --dev file"
+        )
+    return Translator(
+        model.to(device or "cpu"),
+        tokenizer,
+        name=training.get("model", folder.name),
+        training=training,
+    )
+
+
+def _load_weights(folder: Path, config: Any) -> PreTrainedModel:
+    """fp16 weights as an fp32 model; every weight must be there and none left over."""
+    bars = transformers_logging.is_progress_bar_enabled()
+    verbosity = transformers_logging.get_verbosity()
+    transformers_logging.disable_progress_bar()
+    transformers_logging.set_verbosity_error()
+    try:
+        model, info = AutoModelForSeq2SeqLM.from_pretrained(
+            folder,
+            config=config,
+            dtype=torch.float32,
+            local_files_only=True,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # reported below, in our words
+        )
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+        if bars:
+            transformers_logging.enable_progress_bar()
+    wrong = {
+        kind: sorted(map(str, info[kind]))
+        for kind in ("missing_keys", "unexpected_keys", "mismatched_keys")
+        if info[kind]
+    }
+    if wrong:
+        raise ModelError(
+            f"{folder}: the weights are not those of its config.json ({wrong}); restore both"
+        )
+    for name, parameter in model.named_parameters():
+        if "embed_positions" in name:  # sinusoids, computed and not stored; loading unfreezes them
+            parameter.requires_grad_(False)
+    return model.eval()

@@ -1,0 +1,428 @@
+"""A trained model that translates, and says what it saw.
+
+    translation = translator.translate("Attention is a way to look back.")
+    translation.text, translation.attention("cross").words()
+
+Shapes: `B` sentences, `S` source length, `T` target length, `L` layers, `H` heads.
+"""
+
+from __future__ import annotations
+
+import operator
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, overload
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import MarianMTModel, PreTrainedModel
+
+from seqviz import tokenizer as tokenizers
+from seqviz.architectures import num_parameters
+from seqviz.architectures.stepping import Recorder, stepper_for
+from seqviz.maps import KINDS
+from seqviz.pieces import Pieces
+from seqviz.translating import forced, inputs, notes, output, search, unknown
+from seqviz.translating.forced import MAX_BATCH_PIECES
+from seqviz.translating.inputs import Plan, Unit, output_limit
+from seqviz.translating.result import Candidate, Translation, joined
+
+MAX_PARTS_WITH_ATTENTION = 20
+"""A text over the cap keeps attention weights by default up to so many parts."""
+
+
+class Translator:
+    """A trained model with its tokenizer.
+
+    Args:
+        model: one of the project's models; put into evaluation mode.
+        tokenizer: the shared tokenizer.
+        name: as in `MODEL_NAMES`.
+        training: what ``training.json`` says.
+
+    Attributes:
+        lowers_capitals: a text in capitals is read in small letters, and a note says so.
+    """
+
+    lowers_capitals = False
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: Any,
+        *,
+        name: str = "model",
+        training: dict[str, Any] | None = None,
+    ) -> None:
+        self.model = model.eval()
+        if isinstance(model, MarianMTModel):
+            model.set_attn_implementation("eager")  # the fused kernels do not return weights
+        self.tokenizer = tokenizer
+        self.name = name
+        self.training = training or {}
+        languages = self.training.get("languages", [])
+        self._languages: tuple[str, str] = (*languages,) if len(languages) == 2 else ("en", "fr")
+        self._reads_english = self._languages[0] == "en"
+        self._stepper = stepper_for(model)
+
+    def __repr__(self) -> str:
+        tokens = self.training.get("target_tokens")
+        seen = f", trained on {tokens:,} target tokens" if tokens else ""
+        return f"<Translator {self.name}: {self.num_parameters:,} parameters{seen}>"
+
+    @property
+    def num_parameters(self) -> int:
+        """Trainable parameters, tied ones once."""
+        return num_parameters(self.model)
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.device
+
+    @property
+    def attention_kinds(self) -> tuple[str, ...]:
+        """Kinds of attention that the model has; none where its decoder cannot look back."""
+        if isinstance(self.model, MarianMTModel):
+            return KINDS
+        return ("cross",) if self.model.config.context == "attention" else ()
+
+    @property
+    def has_one_vector(self) -> bool:
+        """The decoder sees the source through one fixed vector and nothing else."""
+        return getattr(self.model.config, "context", None) == "fixed"
+
+    @overload
+    def translate(
+        self, text: str, num_beams: int = 1, *, attention: bool | None = None
+    ) -> Translation: ...
+    @overload
+    def translate(
+        self, text: Sequence[str], num_beams: int = 1, *, attention: bool | None = None
+    ) -> list[Translation]: ...
+    def translate(
+        self, text: str | Sequence[str], num_beams: int = 1, *, attention: bool | None = None
+    ) -> Translation | list[Translation]:
+        """Translate a text, or each text of a list.
+
+        An empty text gives an empty translation. A text over `MAX_SOURCE_WORDS` English words or
+        `MAX_SOURCE_PIECES` pieces is translated sentence by sentence. A model may write the unknown piece
+        as often as the source holds one; the characters that it stands for are put in its place (see
+        `seqviz.translating.unknown`). A text in which nothing else has a letter or digit comes back as it
+        is. What happened stands in `notes`.
+
+        Args:
+            text: English text, or a list of texts, which are translated in batches.
+            num_beams: 1 for greedy search.
+            attention: keep attention weights; None keeps them for a single text of not too many parts.
+        Raises:
+            TypeError: something that is not text.
+            ValueError: a number of beams out of range.
+        """
+        _check_beams(num_beams)
+        single = isinstance(text, str)
+        if not single and not isinstance(text, Sequence):
+            raise TypeError(f"expected text or a list of texts, got {type(text).__name__}")
+        texts = [text] if single else list(text)
+        for item in texts:
+            if not isinstance(item, str):
+                raise TypeError(f"expected text, got {type(item).__name__}")
+        plans = [self._plan_of(item) for item in texts]
+        units = [unit for plan in plans for unit in plan.units]
+        keep = single and len(units) <= MAX_PARTS_WITH_ATTENTION if attention is None else attention
+        outputs = iter(self._translate_units(units, num_beams, keep))
+        results = [self._assemble(plan, [next(outputs) for _ in plan.units]) for plan in plans]
+        return results[0] if single else results
+
+    def translate_from(
+        self,
+        text: str | Translation,
+        prefix_ids: Sequence[int],
+        num_beams: int = 1,
+        *,
+        attention: bool | None = None,
+    ) -> Translation:
+        """Translate with a given beginning: search goes on from `prefix_ids`.
+
+        The log-probabilities of the given tokens are the model's own. A beginning that closes with the end
+        token is the whole translation. Greedy search from a beginning of its own output gives that output.
+        A note of the kind "forced" says how many pieces were given; none given is `translate`.
+
+        Args:
+            text: English text that is read at once, or a translation of it (only its source is used).
+            prefix_ids: vocabulary ids of the first target tokens, such as ``translation.target_ids[:3]``.
+            num_beams: 1 for greedy search.
+            attention: keep attention weights; None keeps them.
+        Raises:
+            TypeError: something that is not text, ids that are not whole numbers.
+            ValueError: a number of beams out of range, a text that is read in several parts or empty, ids
+                that no output can begin with.
+        """
+        _check_beams(num_beams)
+        plan = self._plan_of(text)
+        try:
+            prefix = tuple(map(operator.index, prefix_ids))
+        except TypeError as error:
+            raise TypeError(f"expected prefix_ids as whole numbers: {error}") from None
+        if len(plan.units) > 1:
+            raise ValueError(
+                f"expected a text that is read at once, got one of {len(plan.units)} parts; give one "
+                "part, such as translate(text).parts[0]"
+            )
+        if not prefix:
+            return self.translate(plan.text, num_beams, attention=attention)
+        if not plan.units:
+            raise ValueError(
+                "expected a text to translate, got an empty one; give a text, or no prefix_ids"
+            )
+        (unit,) = plan.units
+        inputs.check_prefix(self.tokenizer, prefix, unit)
+        keep = attention is None or attention
+        translation = self._assemble(plan, self._translate_batch([unit], num_beams, keep, prefix))
+        return replace(translation, notes=(notes.forced(len(prefix)), *translation.notes))
+
+    @torch.inference_mode()
+    def candidates(
+        self, translation: Translation, count: int = 5
+    ) -> tuple[tuple[Candidate, ...], ...]:
+        """What the model would most probably have written at each step of a translation.
+
+        One teacher-forced pass: each step sees the source and exactly the target tokens before it. As in
+        search, the padding token is left out, with its share of the probability, and so is the unknown
+        one where the target holds as many already as the source. An unknown piece that was taken shows
+        the characters that it stands for.
+
+        Args:
+            translation: of any search, also one that was made by another model.
+            count: how many at each step, as far as the vocabulary goes.
+        Returns:
+            for each of ``translation.target_ids`` the most probable tokens in its place, the best first.
+            The token that was taken need not be among them.
+        Raises:
+            ValueError: a count below 1, or a translation whose tokens are not those of its source.
+        """
+        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+            raise ValueError(f"expected count to be a whole number from 1, got {count!r}")
+        if translation.parts:
+            each = [self.candidates(part, count) for part in translation.parts]
+            return tuple(step for steps in each for step in steps)
+        if not translation.target_ids:
+            return ()
+        eos = self.tokenizer.eos_token
+        units = self._plan_of(translation).units
+        if len(units) != 1 or (*units[0].pieces.tokens, eos) != translation.source_tokens:
+            raise ValueError(
+                "expected a translation whose source_tokens are those of its source, got "
+                f"{len(translation.source_tokens)} tokens and a text of "
+                f"{sum(len(unit.ids) + 1 for unit in units)}; use what translate returned, unchanged"
+            )
+        return forced.candidates(
+            self.model,
+            self.tokenizer,
+            units[0].ids,
+            translation.target_ids,
+            translation.target_tokens,
+            count,
+        )
+
+    @torch.inference_mode()
+    def attend(self, source_ids: Sequence[int], target_ids: Sequence[int]) -> dict[str, np.ndarray]:
+        """Attention weights of a given target: one teacher-forced pass over it.
+
+        The weights with which a token was chosen depend only on the source and the tokens before it,
+        so this is the attention of the hypothesis, whichever search found it.
+
+        Args:
+            source_ids: without the end token.
+            target_ids: S and T are taken from these; the end token belongs to them if it was reached.
+        Returns:
+            weights (L, H, T, S) by kind; empty for a model without attention.
+        """
+        if not self.attention_kinds:
+            return {}
+        return _arrays(forced.attention(self.model, self.tokenizer, source_ids, target_ids))
+
+    @torch.inference_mode()
+    def vector(self, translation: Translation) -> np.ndarray:
+        """The one vector that the encoder of a model without attention made of the source.
+
+        Args:
+            translation: by this model, of a text in one part.
+        Returns:
+            its numbers, each from -1 to 1, (D,).
+        Raises:
+            ValueError: a model whose decoder has more than one vector, or an empty source.
+        """
+        if not self.has_one_vector:
+            raise ValueError(
+                f"expected a model whose decoder sees one fixed vector, got {self.name}; "
+                "use translation.attention()"
+            )
+        if not translation.source_tokens:
+            raise ValueError(
+                "expected a translation of a text in one part, got one without source tokens; "
+                "use one of .parts, or a text that is not empty"
+            )
+        ids = self.tokenizer.convert_tokens_to_ids(list(translation.source_tokens[:-1]))
+        input_ids, mask = forced.as_sources(self.model, self.tokenizer, [ids])
+        encoded = self.model.model.encoder(input_ids=input_ids, attention_mask=mask)
+        return encoded.vector[0].float().cpu().numpy()
+
+    @torch.inference_mode()
+    def losses(self, pairs: Sequence[tuple[str, str]]) -> list[np.ndarray]:
+        """Teacher-forced loss of each piece of the targets: minus its log-probability, in nats.
+
+        Args:
+            pairs: (source, target) texts, which are computed in batches.
+        Returns:
+            for each pair an array (T,) without the end token; empty where a side is over the caps of
+            `MAX_SOURCE_PIECES` and `MAX_TARGET_PIECES`, or the target is empty.
+        """
+        sides = [
+            self.tokenizer(
+                [tokenizers.normalize(pair[side]) for pair in pairs],
+                add_special_tokens=False,
+                verbose=False,
+            ).input_ids
+            for side in (0, 1)
+        ]
+        return forced.losses(self.model, self.tokenizer, list(zip(*sides, strict=True)))
+
+    def made(self, **found: Any) -> Translation:
+        """A translation by this model, with what it is: its name, and whether and how it looks back."""
+        return Translation(
+            model=self.name,
+            attention_kinds=self.attention_kinds,
+            has_one_vector=self.has_one_vector,
+            **found,
+        )
+
+    def _plan_of(self, text: str | Translation) -> Plan:
+        if isinstance(text, Translation):
+            text = text.source
+        if not isinstance(text, str):
+            raise TypeError(f"expected text or a translation, got {type(text).__name__}")
+        return inputs.plan(self.tokenizer, text, self._reads_english, self.lowers_capitals)
+
+    def _translate_units(
+        self, units: list[Unit], num_beams: int, attention: bool
+    ) -> list[Translation]:
+        """Translate sentences within the caps, those of like length together."""
+        results: dict[int, Translation] = {}
+        for i, unit in enumerate(units):
+            if unknown.nothing_known(unit.pieces.tokens, unit.ids, self.tokenizer.unk_token_id):
+                results[i] = self._copied(unit, num_beams)
+        order = [i for i in range(len(units)) if i not in results]
+        order.sort(key=lambda i: len(units[i].ids))
+        while order:
+            longest = len(units[order[-1]].ids) + 1
+            size = max(1, MAX_BATCH_PIECES // (longest * num_beams))
+            group, order = order[-size:], order[:-size]
+            for i, translation in zip(
+                group,
+                self._translate_batch([units[i] for i in group], num_beams, attention),
+                strict=True,
+            ):
+                results[i] = translation
+        return [results[i] for i in range(len(units))]
+
+    @torch.inference_mode()
+    def _translate_batch(
+        self,
+        units: list[Unit],
+        num_beams: int,
+        attention: bool,
+        prefix: tuple[int, ...] = (),
+    ) -> list[Translation]:
+        started = time.perf_counter()
+        input_ids, mask = forced.as_sources(self.model, self.tokenizer, [u.ids for u in units])
+        limits = [output_limit(len(unit.ids)) for unit in units]
+        unk = self.tokenizer.unk_token_id
+        settings: dict[str, Any] = {
+            "start_token_id": self.model.config.decoder_start_token_id,
+            "eos_token_id": self.tokenizer.eos_token_id,
+            "forbidden_token_ids": (self.tokenizer.pad_token_id,),
+            "prefix": prefix,
+            "rationed_token_id": unk,
+            "rations": [unit.ids.count(unk) for unit in units],
+        }
+        recorder = Recorder(self._stepper) if attention and len(units) == num_beams == 1 else None
+        if num_beams == 1:
+            found = search.greedy(recorder or self._stepper, input_ids, mask, limits, **settings)
+        else:
+            found = search.beam_search(
+                self._stepper, input_ids, mask, limits, num_beams=num_beams, **settings
+            )
+        seconds = (time.perf_counter() - started) / len(units)
+        translations = []
+        for unit, hypothesis in zip(units, found, strict=True):
+            weights: dict[str, np.ndarray] = {}
+            if recorder is not None:
+                weights = _arrays(recorder.attention())
+            elif attention:
+                weights = self.attend(unit.ids, hypothesis.ids)
+            translations.append(self._translation(unit, hypothesis, seconds, num_beams, weights))
+        return translations
+
+    def _translation(
+        self,
+        unit: Unit,
+        found: search.Hypothesis,
+        seconds: float,
+        num_beams: int,
+        attentions: dict[str, np.ndarray],
+    ) -> Translation:
+        """What was found for a sentence, as text and with what is to be said about it."""
+        end, unk = self.tokenizer.eos_token, self.tokenizer.unk_token_id
+        ids = found.ids[:-1] if found.finished else found.ids
+        looked = attentions
+        if unk in ids and unit.ids.count(unk) > 1:  # which of them is it?
+            looked = attentions or self.attend(unit.ids, ids)
+        pieces, missing = output.read(
+            self.tokenizer, unit.ids, unit.pieces, ids, looked.get("cross")
+        )
+        stopped_after = None if found.finished else len(ids)
+        odd = output.oddities(unit.text, pieces.words, self._languages, stopped_after)
+        lost = (notes.unknown(missing),) if missing else ()
+        return self.made(
+            source=unit.text,
+            text=" ".join(pieces.words),
+            source_pieces=unit.pieces.with_end(end),
+            target_pieces=pieces.with_end(end) if found.finished else pieces,
+            target_ids=found.ids,
+            token_log_probs=found.log_probs,
+            score=found.score(),
+            seconds=seconds,
+            num_beams=num_beams,
+            notes=(*lost, *unit.notes, *odd),
+            attentions=attentions,
+        )
+
+    def _copied(self, unit: Unit, num_beams: int) -> Translation:
+        words = Pieces(words=unit.pieces.words)
+        return self.made(
+            source=unit.text,
+            text=unit.text,
+            source_pieces=words,
+            target_pieces=words,
+            num_beams=num_beams,
+            notes=(*unit.notes, notes.COPIED),
+        )
+
+    def _assemble(self, plan: Plan, outputs: list[Translation]) -> Translation:
+        """One translation of a whole text from those of its sentences."""
+        if not outputs:
+            return self.made(source=plan.text, text="", notes=plan.notes)
+        if len(outputs) == 1:
+            return replace(outputs[0], source=plan.text, notes=plan.notes + outputs[0].notes)
+        return joined(outputs, plan.text, plan.notes)
+
+
+def _arrays(weights: dict[str, Tensor]) -> dict[str, np.ndarray]:
+    return {kind: values.float().cpu().numpy() for kind, values in weights.items()}
+
+
+def _check_beams(num_beams: int) -> None:
+    if not isinstance(num_beams, int) or isinstance(num_beams, bool) or not 1 <= num_beams <= 32:
+        raise ValueError(f"expected num_beams from 1 to 32, got {num_beams!r}")
