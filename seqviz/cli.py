@@ -474,11 +474,11 @@ def attend(
     Example: seqviz attend "The cat sleeps." --model lstm --model transformer --kind saliency --out cat.svg
     """
     from seqviz.export import FORMATS, Panel, export
+    from seqviz.language import LANGUAGES
     from seqviz.looking.alignment_report import aligned_head
     from seqviz.looking.saliency import saliency
     from seqviz.report import write_bytes
     from seqviz.translating.loading import load
-    from seqviz.words import LANGUAGES
 
     format = "json" if out is None else out.suffix.removeprefix(".").lower()
     kinds = ("cross", "encoder", "decoder", "saliency", "vector")

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from seqviz import heatmap
+from seqviz.language import Language
 from seqviz.maps import AttentionMap
-from seqviz.words import words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -122,11 +122,12 @@ class Panel:
 
 def caution(panels: Sequence[Panel], language: str = "en") -> str:
     """What the first of the pictures does not say."""
+    say = Language.of(language).say
     first = panels[0].map if panels else None
     if first is None and panels:
-        return words("attention_caution_vector", language)
+        return say("attention.caution_vector")
     kind = "_saliency" if first is not None and first.kind == "saliency" else ""
-    return words(f"attention_caution{kind}", language)
+    return say(f"attention.caution{kind}")
 
 
 def export(
@@ -175,6 +176,7 @@ def export(
 def _picture(
     panels: Sequence[Panel], format: str, language: str, color_max: float
 ) -> tuple[bytes, str]:
+    say = Language.of(language).say
     from seqviz import plotting
 
     maps = [(p.map, p.layer, p.head) for p in panels if p.map is not None]
@@ -184,8 +186,8 @@ def _picture(
     else:
         figure = plotting.attention_side_by_side(maps, language=language, color_max=color_max)
     if len(panels) > 1 and len(maps) < len(panels):
-        said.append(words("attention_one_kind", language, format=format.upper()))
+        said.append(say("attention.one_kind", format=format.upper()))
     buffer = io.BytesIO()
     if note := plotting.save(figure, buffer, format):
-        said.append(words("attention_no_font", language, note=note))
+        said.append(say("attention.no_font", note=note))
     return buffer.getvalue(), " ".join(said)

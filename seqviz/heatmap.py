@@ -19,6 +19,7 @@ from typing import Protocol
 
 import numpy as np
 
+from seqviz.language import Language
 from seqviz.pieces import Pieces
 from seqviz.styles import (
     LIGHT_PAPER,
@@ -30,7 +31,6 @@ from seqviz.styles import (
     style_of,
     visible,
 )
-from seqviz.words import words
 
 _HERE = Path(__file__).parent
 # Both readings, as HTML and as XML, must leave the script and the style alone.
@@ -108,8 +108,13 @@ def render(
     )
     kind = map.kind if map.kind in _LANGUAGES else "cross"
 
+    texts = Language.of(language).within("attention")
+
     def say(key: str, **values: object) -> str:
-        return escape(words(f"attention_{key}", language, **values))
+        return escape(texts.say(key, **values))
+
+    def template(key: str) -> str:
+        return escape(texts.template(key))
 
     text = TEXT_OF_FEW if max(rows, columns) <= FEW else TEXT
     slant, left = (
@@ -151,8 +156,8 @@ def render(
     return (
         f'<figure class="sv-map" style="{_style(style)}" data-source="{zlib.crc32(repr(source).encode())}" '
         f'data-kind="{kind}" data-unit="{unit}" data-model="{escape(visible(map.model))}" '
-        f'data-say-nothing="{say("point")}" data-say-cell="{say(f"cell_{kind}")}" '
-        f'data-say-row="{say(f"row_{kind}")}" data-say-column="{say(f"column_{kind}")}">'
+        f'data-say-nothing="{say("point")}" data-say-cell="{template(f"cell_{kind}")}" '
+        f'data-say-row="{template(f"row_{kind}")}" data-say-column="{template(f"column_{kind}")}">'
         f'<figcaption class="sv-title">{_name(map.model, language)}'
         f"<span>{escape(which(map, layer, head, language))}</span></figcaption>"
         f'<div class="sv-body"><div class="sv-top"><div class="sv-readout" role="status">{say("point")}</div>'
@@ -199,11 +204,12 @@ def render_heads(
         best: layer and head closest to alignments by hand, if that was measured.
         about: what is said of a layer and head when one points at its picture.
     """
+    say = Language.of(language).say
     pictures = []
     for row in range(map.num_layers):
         for column in range(map.num_heads):
             weights = map.head(row, column)
-            name = words("attention_head_name", language, layer=row + 1, head=column + 1)
+            name = say("attention.head_name", layer=row + 1, head=column + 1)
             name += f": {about(row, column)}" if about else ""
             star = " ★" if best == (row, column) else ""
             pictures.append(
@@ -213,12 +219,12 @@ def render_heads(
                 f"{_pictures(_levels(weights, color_max), _model_ramp(map.model))}"
                 f"<span>{row + 1} · {column + 1}{star}</span></button>"
             )
-    whole = [("", layer is None and head is None, "attention_mean_of_all")]
+    whole = [("", layer is None and head is None, "attention.mean_of_all")]
     if best is not None:
-        whole.insert(0, ("best", (layer, head) == best, "attention_best_head"))
+        whole.insert(0, ("best", (layer, head) == best, "attention.best_head"))
     buttons = "".join(
         f'<button type="button" data-layer="{value}" data-head="{value}" aria-pressed="{_true(pressed)}">'
-        f"{escape(words(key, language))}</button>"
+        f"{escape(say(key))}</button>"
         for value, pressed, key in whole
     )
     style = {"--sv-model": _model_color(map.model), "--heads": map.num_heads}
@@ -264,8 +270,10 @@ def render_vector(
     levels = np.round(np.clip((vector[None] + 1) / 2, 0, 1) * 255).astype(np.uint8)
     pictures = _pictures(levels, (diverging_ramp(), diverging_ramp(True)))
 
+    texts = Language.of(language).within("attention")
+
     def say(key: str, **values: object) -> str:
-        return escape(words(f"attention_{key}", language, **values))
+        return escape(texts.say(key, **values))
 
     def flow(tokens: Sequence[str]) -> str:
         return "".join(f"<bdi>{escape(visible(token))}</bdi> " for token in tokens)
@@ -320,9 +328,10 @@ def page(figures: str, *, language: str = "en", title: str = "", caution: str = 
     """
     name = escape(visible(title)) if title else ""
     heading = f"<h1>{name}</h1>" if name else ""
-    caution = escape(caution or words("attention_caution", language))
+    say = Language.of(language).say
+    caution = escape(caution or say("attention.caution"))
     return (
-        f'<!DOCTYPE html>\n<html lang="{"zh-CN" if language == "zh" else "en"}">\n<head>\n'
+        f'<!DOCTYPE html>\n<html lang="{say("language.tag")}">\n<head>\n'
         '<meta charset="utf-8"/>\n<meta name="viewport" content="width=device-width, initial-scale=1"/>\n'
         f"<title>{name or 'seqviz'}</title>\n"
         "<script>if (matchMedia('(prefers-color-scheme: dark)').matches) "
@@ -339,21 +348,22 @@ def page(figures: str, *, language: str = "en", title: str = "", caution: str = 
 
 def which(map: Matrices, layer: int | None, head: int | None, language: str) -> str:
     """Kind, layer and head of a matrix, in words."""
-    said = [words(f"attention_kind_{map.kind}", language)]
+    say = Language.of(language).say
+    said = [say(f"attention.kind_{map.kind}")]
     counts = {"layers": map.num_layers, "heads": map.num_heads}
     if map.num_layers * map.num_heads > 1:
         if layer is None and head is None:
-            said.append(words("attention_mean_all", language, **counts))
+            said.append(say("attention.mean_all", **counts))
         else:
             said.append(
-                words("attention_mean_layers", language, **counts)
+                say("attention.mean_layers", **counts)
                 if layer is None
-                else words("attention_layer_of", language, layer=layer + 1, **counts)
+                else say("attention.layer_of", layer=layer + 1, **counts)
             )
             said.append(
-                words("attention_mean_heads", language, **counts)
+                say("attention.mean_heads", **counts)
                 if head is None
-                else words("attention_head_of", language, head=head + 1, **counts)
+                else say("attention.head_of", head=head + 1, **counts)
             )
     return " · ".join(said)
 
@@ -367,7 +377,9 @@ def _style(values: dict[str, object]) -> str:
 
 
 def _name(model: str, language: str) -> str:
-    return escape(words(f"model_{model}", language) if model in MODEL_STYLES else visible(model))
+    return escape(
+        Language.of(language).say(f"model.{model}") if model in MODEL_STYLES else visible(model)
+    )
 
 
 def _true(value: bool) -> str:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from seqviz.language import Language
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 WAIT = 60_000
 """Longest wait for one thing to appear, milliseconds: the machine may be busy."""
@@ -123,3 +125,13 @@ class Visit:
             folder = REPOSITORY / "screenshots"
             folder.mkdir(exist_ok=True)
             self.page.screenshot(path=folder / f"{name}.png", full_page=True)
+
+
+def only_english() -> list[str]:
+    """Longer texts that no Chinese page may show."""
+    english, chinese = (Language.of(code).texts for code in ("en", "zh"))
+    return [
+        text
+        for key, text in english.items()
+        if len(text) > 12 and "{" not in text and text != chinese[key]
+    ]

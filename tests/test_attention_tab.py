@@ -20,13 +20,13 @@ from fastapi.testclient import TestClient
 
 from seqviz import ui
 from seqviz.export import FORMATS
+from seqviz.language import Language
 from seqviz.styles import visible
 from seqviz.translating.translator import Translator
 from seqviz.ui import attention, look
 from seqviz.ui.attention import FIXED, Choice
 from seqviz.ui.growth import MAX_CHARACTERS
 from seqviz.ui.service import MODELS, Service
-from seqviz.words import words
 
 SENTENCE = "The teacher painted the green boat and the teacher."
 ODD = "<script>alert(1)</script> ${7*7} $x_$ 我们 שלום 🙂 the the"
@@ -81,7 +81,7 @@ def test_map_of_a_translation(service, model: str):
     translation = service.translate(model, SENTENCE, attention=True)
     assert labels(shown["picture"]) == list(translation.source_words)
     assert labels(shown["picture"], "sv-down") == list(translation.target_words)
-    assert words("attention_caution", "en") in shown["caution"]
+    assert Language.of("en").say("attention.caution") in shown["caution"]
     several = model == "transformer"
     assert shown["layer"].visible is several and shown["head"].visible is several
     assert choices(shown["kind"]) == (["cross", "encoder", "decoder"] if several else ["cross"])
@@ -93,7 +93,7 @@ def test_map_of_a_translation(service, model: str):
 def test_fixed_vector_is_drawn_as_what_it_is(service, model: str, translators):
     shown = draw(service, model=model, language="zh")
     assert "解码器所能知道的，全在这里。" in shown["picture"]
-    assert words("attention_caution_vector", "zh") in shown["caution"]
+    assert Language.of("zh").say("attention.caution_vector") in shown["caution"]
     assert shown["kind"].visible is False and "sv-heads" not in shown["picture"]
     assert choices(shown["view"]) == ["attention", "saliency"]
     translation = service.translate(model, SENTENCE, attention=True)
@@ -160,11 +160,11 @@ def test_a_chosen_start_is_kept_in_all_that_is_shown(service, model: str):
     )
     assert choice.prefix == (token,)
     shown = draw(service, model=model, prefix=choice.prefix)
-    assert words("note_forced", "en", number=1) in shown["message"]
+    assert Language.of("en").say("note.forced", number=1) in shown["message"]
     steps = ElementTree.fromstring(shown["steps"])
     assert json.loads(steps.get("data-ids", "")) == list(forced.target_ids)
     assert steps.get("data-key") == key and steps.get("data-given") == "1"
-    assert words("stepping_own", "en") in shown["steps"]
+    assert Language.of("en").say("stepping.own") in shown["steps"]
     if model not in FIXED:
         assert labels(shown["picture"], "sv-down") == list(forced.target_words)
     # It belongs to this sentence, model and search.
@@ -213,19 +213,20 @@ def test_paragraphs_are_parts(service):
 
 def test_the_same_model_twice_is_said(service):
     shown = draw(service, model="transformer", second="transformer")
-    assert words("attention_same", "en") in shown["message"]
+    assert Language.of("en").say("attention.same") in shown["message"]
 
 
 def test_a_chosen_start_is_said_and_kept_in_files(service):
     own = service.translate("lstm-attention", SENTENCE, attention=True)
     prefix = (own.target_ids[0], own.target_ids[0])
     shown = draw(service, prefix=prefix)
-    assert words("attention_given", "en", count=2) in shown["picture"]
+    assert Language.of("en").say("attention.given", count=2) in shown["picture"]
     found = json.loads(file(service, "json", prefix=prefix)[1])
     assert found["given_pieces"] == 2
     assert "given_pieces" not in json.loads(file(service, "json")[1])
     assert (
-        words("attention_given", "en", count=2) in file(service, "html", prefix=prefix)[1].decode()
+        Language.of("en").say("attention.given", count=2)
+        in file(service, "html", prefix=prefix)[1].decode()
     )
 
 
@@ -280,13 +281,13 @@ def test_a_head_chosen_on_other_weights_is_not_offered(service, tmp_path: Path):
 @pytest.mark.parametrize("text", ["", "  \n ", "\u200b"])
 def test_empty_text(service, text: str):
     shown = draw(service, text=text)
-    assert words("attention_empty", "en") in shown["message"] and shown["picture"] == ""
+    assert Language.of("en").say("attention.empty") in shown["message"] and shown["picture"] == ""
 
 
 def test_text_that_is_not_english_is_said(service):
     shown = draw(service, text="我们把分数公布出来", second="transformer")
     # Said once, and in the language of the writer.
-    assert shown["message"].count(words("translate_language", "zh")) == 1
+    assert shown["message"].count(Language.of("zh").say("translate.language")) == 1
 
 
 def test_too_long_a_text_is_not_read(service):
@@ -575,5 +576,5 @@ def test_nothing_is_said_in_one_language_before_the_models_are_there(service):
             assert not component.value
     updates = [update for update in made.texts("zh") if isinstance(update, gr.Radio)]
     labels = [label for update in updates for label, _ in update.choices]
-    assert words("attention_view_saliency", "zh") in labels
-    assert words("attention_view_saliency", "en") not in labels
+    assert Language.of("zh").say("attention.view_saliency") in labels
+    assert Language.of("en").say("attention.view_saliency") not in labels

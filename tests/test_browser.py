@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browsing import REPOSITORY, WAIT, serve
+from browsing import REPOSITORY, WAIT, only_english, serve
 
+from seqviz.language import Language
 from seqviz.ui.service import MODELS, Service
-from seqviz.words import WORDS
 
 pytestmark = pytest.mark.browser
 
@@ -82,7 +82,7 @@ def test_chinese_is_answered_in_chinese(visit):
     one.cards()
     one.translate("我弟弟不想出门，因为外面太冷了。")
     hint = one.page.locator("#message .hint")
-    assert WORDS["zh"]["translate_chinese"] in hint.inner_text()
+    assert Language.of("zh").template("translate.chinese") in hint.inner_text()
     hint.locator("button").nth(1).click()
     example = Service().examples()[1]["english"]
     one.page.wait_for_function(
@@ -99,22 +99,25 @@ def test_the_language_switches_everything(visit):
     one.cards()
     one.page.get_by_label("中文").check()
     one.page.wait_for_function("document.documentElement.lang == 'zh-CN'", timeout=WAIT)
-    one.page.get_by_role("tab", name=WORDS["zh"]["tab_length"]).wait_for(timeout=WAIT)
+    one.page.get_by_role("tab", name=Language.of("zh").template("tab.length")).wait_for(
+        timeout=WAIT
+    )
     one.page.wait_for_function(
         "text => document.querySelector('#cards .how')?.innerText == text",
-        arg=WORDS["zh"]["how_rnn"],
+        arg=Language.of("zh").template("how.rnn"),
         timeout=WAIT,
     )
     one.cards()
     assert "lang=zh" in one.page.url
-    assert one.page.title() == WORDS["zh"]["page_title"]
+    assert one.page.title() == Language.of("zh").template("page.title")
     assert Service().examples()[0]["chinese"] in one.page.locator("#gloss").inner_text()
     # No interface text of the English page is left in sight.
     seen = one.page.locator("body").inner_text()
-    texts = [text for text in WORDS["en"].values() if len(text) > 12 and "{" not in text]
-    assert [text for text in texts if text in seen] == []
+    assert [text for text in only_english() if text in seen] == []
     one.page.get_by_label("English").check()
-    one.page.get_by_role("tab", name=WORDS["en"]["tab_length"]).wait_for(timeout=WAIT)
+    one.page.get_by_role("tab", name=Language.of("en").template("tab.length")).wait_for(
+        timeout=WAIT
+    )
     one.page.wait_for_function("document.documentElement.lang == 'en'", timeout=WAIT)
 
 
@@ -125,10 +128,12 @@ def test_first_language_comes_from_the_address_or_the_browser(visit):
         ("?lang=zh", "en-US", "zh"),
     ):
         one = visit(path, locale=locale)
-        one.page.get_by_role("tab", name=WORDS[name]["tab_length"]).wait_for(timeout=WAIT)
+        one.page.get_by_role("tab", name=Language.of(name).template("tab.length")).wait_for(
+            timeout=WAIT
+        )
         one.page.wait_for_function(
             "text => document.querySelector('#cards .how')?.innerText == text",
-            arg=WORDS[name]["how_rnn"],
+            arg=Language.of(name).template("how.rnn"),
             timeout=WAIT,
         )
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browsing import WAIT, Visit, serve
+from browsing import WAIT, Visit, only_english, serve
 from length_reports import length_report, passages_report
 
+from seqviz.language import Language
 from seqviz.ui.service import MODELS, Service
-from seqviz.words import WORDS, words
 
 pytestmark = pytest.mark.browser
 
@@ -185,7 +185,9 @@ def test_every_model_is_told_under_a_word(visit):
     }
     assert "train" in found and "and" not in found
     for kind, title in found.values():
-        names = [words(f"model_{m}", "en") for i, m in enumerate(MODELS, 1) if f"n{i}" in kind]
+        names = [
+            Language.of("en").say(f"model.{m}") for i, m in enumerate(MODELS, 1) if f"n{i}" in kind
+        ]
         assert title == (f"not found: {', '.join(names)}" if names else "found by all")
     for model in MODELS:
         cell = one.page.locator(f"#strip [data-model={model}]")
@@ -230,9 +232,9 @@ def test_switches_and_the_passage_that_goes_the_other_way(visit):
     one = opened(visit())
     shown = one.page.locator("#measured figure:visible")
     assert shown.count() == 1 and "BLEU of the same text" in shown.inner_text()
-    one.page.get_by_label(WORDS["en"]["length_natural"]).check()
+    one.page.get_by_label(Language.of("en").template("length.natural")).check()
     assert shown.count() == 1 and "own length" in shown.inner_text()
-    one.page.get_by_label(WORDS["en"]["length_same_content"]).check()
+    one.page.get_by_label(Language.of("en").template("length.same_content")).check()
     one.page.get_by_label("chrF", exact=True).check()
     assert shown.count() == 1 and "chrF of the same text" in shown.inner_text()
     told = one.page.locator("#measured .told:visible")
@@ -266,7 +268,7 @@ def test_own_text(visit):
     box, show = one.page.locator("#own textarea"), one.page.locator("#own-show")
     message = one.page.locator("#length-message")
     assert not box.is_visible()
-    choose(one, WORDS["en"]["length_own"])
+    choose(one, Language.of("en").template("length.own"))
     message.locator(".hint").wait_for(timeout=WAIT)
     assert "100 words" in message.inner_text() and box.is_visible()
 
@@ -355,11 +357,11 @@ def test_a_text_of_the_translate_tab_is_carried_over(visit):
     one = visit()
     one.cards()
     button = one.page.locator("#longer")
-    assert button.inner_text() == WORDS["en"]["translate_longer"]
+    assert button.inner_text() == Language.of("en").template("translate.longer")
     one.page.locator("#source textarea").fill(THREE)
     one.page.wait_for_function(
         "text => document.querySelector('#longer').innerText === text",
-        arg=WORDS["en"]["translate_longer_own"],
+        arg=Language.of("en").template("translate.longer_own"),
         timeout=WAIT,
     )
     button.click()
@@ -381,7 +383,7 @@ def test_a_text_of_the_translate_tab_is_carried_over(visit):
     one.page.locator("#source textarea").fill("")
     one.page.wait_for_function(
         "text => document.querySelector('#longer').innerText === text",
-        arg=WORDS["en"]["translate_longer"],
+        arg=Language.of("en").template("translate.longer"),
         timeout=WAIT,
     )
 
@@ -436,10 +438,9 @@ def test_marks_and_reports_fit_and_are_accessible(visit, language, scheme):
     one.page.locator(SLIDER).press("End")
     one.page.wait_for_timeout(400)
     seen = one.page.locator("body").inner_text()
-    assert not re.search(r"\{\w+\}|\b(page|card|note|length)_\w+", seen)
+    assert not re.search(r"\{\w+\}|\b(page|card|note|length)[._]\w+", seen)
     if language == "zh":
-        texts = [text for text in WORDS["en"].values() if len(text) > 12 and "{" not in text]
-        assert [text for text in texts if text in seen] == []
+        assert [text for text in only_english() if text in seen] == []
     for width in (390, 1200):
         one.page.set_viewport_size({"width": width, "height": 900})
         one.page.wait_for_timeout(300)

@@ -9,8 +9,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from browsing import WAIT, serve
 
+from seqviz.language import Language
 from seqviz.ui.service import MODELS, Service
-from seqviz.words import WORDS
 
 pytestmark = pytest.mark.browser
 
@@ -53,7 +53,7 @@ def test_a_stage_of_a_passage(visit):
         "stage.querySelector('.english').innerText.replace(/\\s+/g, ' ').trim() == text)",
         arg=text,
     )
-    assert opened(one) == WORDS["zh"]["tab_length"]
+    assert opened(one) == Language.of("zh").template("tab.length")
     until(one, "() => !document.querySelector('#stage-cards [aria-busy]')")
     query = parse_qs(urlsplit(copied(one)).query)
     assert query == {"lang": ["zh"], "tab": ["length"], "passage": [passage["id"]], "stage": ["6"]}
@@ -78,7 +78,7 @@ def test_a_map_of_a_sentence(visit):
     assert (
         one.page.locator("#attention-model input:checked").get_attribute("value") == "transformer"
     )
-    assert opened(one) == WORDS["en"]["tab_attention"]
+    assert opened(one) == Language.of("en").template("tab.attention")
     one.page.locator("#copy-link").wait_for()
     query = parse_qs(urlsplit(copied(one)).query)
     assert query["text"] == [text] and query["model"] == ["transformer"]
@@ -90,20 +90,20 @@ def test_the_lab_with_a_sentence(visit):
     one = visit(f"?{urlencode({'tab': 'lab', 'text': text})}")
     until(one, "() => document.querySelector('#lab-game .passed')?.innerText.includes('Nobody')")
     until(one, "() => document.querySelectorAll('#lab-experiments .experiment').length > 3")
-    assert opened(one) == WORDS["en"]["tab_lab"]
+    assert opened(one) == Language.of("en").template("tab.lab")
 
 
 def test_what_is_unknown_in_an_address_is_ignored(visit):
     link = {"tab": "../..", "model": "gpt", "passage": "<script>", "stage": "1e9", "text": " "}
     one = visit(f"?{urlencode(link)}")
     one.cards()
-    assert opened(one) == WORDS["en"]["tab_translate"]
+    assert opened(one) == Language.of("en").template("tab.translate")
     example = Service().examples()[0]["english"]
     assert one.page.locator("#source textarea").input_value() == example
     one.page.locator("#source textarea").fill("word " * 500)
     link = copied(one)
     assert "text" not in parse_qs(urlsplit(link).query)
-    assert one.page.locator(".tip").inner_text() == WORDS["en"]["link_long"]
+    assert one.page.locator(".tip").inner_text() == Language.of("en").template("link.long")
 
 
 def test_one_story_each_tab_leads_to_the_next(visit):
@@ -121,13 +121,13 @@ def test_one_story_each_tab_leads_to_the_next(visit):
         one,
         "() => document.querySelector('#attention-map .sv-across')?.innerText.includes('painted')",
     )
-    assert opened(one) == WORDS["en"]["tab_attention"]
+    assert opened(one) == Language.of("en").template("tab.attention")
     # The slider stood at the first stage.
     shown = one.page.locator("#attention-source textarea")
     assert shown.input_value() == "Nobody painted the bridge."
     one.page.locator("#attention-onward").click()
     until(one, "() => document.querySelector('#lab-game .passed')?.innerText.includes('Nobody')")
-    assert opened(one) == WORDS["en"]["tab_lab"]
+    assert opened(one) == Language.of("en").template("tab.lab")
 
 
 def test_a_picture_to_send_on(visit):

@@ -8,7 +8,7 @@ import pytest
 from browsing import WAIT, Visit, serve
 from gradio_client import Client
 
-from seqviz.words import words
+from seqviz.language import Language
 
 pytestmark = pytest.mark.browser
 
@@ -49,7 +49,7 @@ def test_place_in_the_queue(browser, address, language):
     visit.page.locator("#translate").click()
     bar = visit.page.locator(".queue")
     bar.wait_for(timeout=WAIT)
-    said = [words("queue_place", language, place=place) for place in range(1, 9)]
+    said = [Language.of(language).say("queue.place", place=place) for place in range(1, 9)]
     assert bar.inner_text() in said
     assert bar.get_attribute("role") == "status"
     assert visit.page.locator("#cards").evaluate("e => getComputedStyle(e).opacity") == "0.4"
@@ -74,8 +74,8 @@ def test_a_full_queue_says_so(browser, address):
     visit.page.locator("#translate").click()
     toast = visit.page.get_by_test_id("toast-body")
     toast.wait_for(timeout=WAIT)
-    assert words("queue_full", language) in toast.inner_text()
-    assert words("queue_full_title", language) in toast.inner_text()
+    assert Language.of(language).say("queue.full") in toast.inner_text()
+    assert Language.of(language).say("queue.full_title") in toast.inner_text()
     visit.picture(f"queue-full-{language}")
     leave(*others)
     visit.page.locator("#translate").click()

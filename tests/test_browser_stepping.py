@@ -10,11 +10,11 @@ import gradio as gr
 import pytest
 from browsing import WAIT, Visit
 
+from seqviz.language import Language
 from seqviz.translating.translator import Translator
 from seqviz.ui import look, stepping
 from seqviz.ui.service import MODELS, Service
 from seqviz.ui.tab import MODEL_EVENT
-from seqviz.words import words
 
 pytestmark = pytest.mark.browser
 
@@ -127,8 +127,8 @@ def test_stepping_asks_nobody(visit, service):
     ]:
         one.page.keyboard.press(key)
         assert place(one) == expected
-    assert one.page.locator(".st-count").inner_text() == words(
-        "stepping_count", "en", number=1, total=total
+    assert one.page.locator(".st-count").inner_text() == Language.of("en").say(
+        "stepping.count", number=1, total=total
     )
     for name, expected in [("next", 1), ("last", total - 1), ("previous", total - 2), ("first", 0)]:
         one.page.locator(f"[data-st={name}]").click()
@@ -168,10 +168,10 @@ def test_play_and_pause(visit):
     one = opened(visit())
     total = len(data(one, "ids"))
     play = one.page.locator("[data-st=play]")
-    assert play.get_attribute("aria-label") == words("stepping_play", "en")
+    assert play.get_attribute("aria-label") == Language.of("en").say("stepping.play")
     play.click()
     one.page.wait_for_function("window.seen.length >= 4")
-    assert play.get_attribute("aria-label") == words("stepping_pause", "en")
+    assert play.get_attribute("aria-label") == Language.of("en").say("stepping.pause")
     play.click()
     stopped = place(one)
     one.page.wait_for_timeout(1200)
@@ -212,7 +212,7 @@ def test_another_piece_is_gone_on_from(visit, service):
     one.page.locator(".st-piece").nth(2).click()
     assert place(one) == 2
     chosen = one.page.locator(".st-candidate[aria-disabled=true]")
-    assert words("stepping_chosen", "en") in chosen.inner_text()
+    assert Language.of("en").say("stepping.chosen") in chosen.inner_text()
     # Chosen again further on: the start so far is kept.
     one.page.locator("[data-st=next]").click()
     token = int(
@@ -237,7 +237,7 @@ def test_another_text_or_model_has_its_own_start(visit, service):
     assert one.page.locator(".st-own").count() == 0
     assert data(one, "ids") == list(service.translate("rnn", SENTENCE).target_ids)
     assert one.page.locator(".st-chips").count() == 0
-    assert words("stepping_vector", "en") in one.page.locator(".st-look").inner_text()
+    assert Language.of("en").say("stepping.vector") in one.page.locator(".st-look").inner_text()
     place(one)
 
 
@@ -246,12 +246,12 @@ def test_the_step_stays_when_only_the_words_change(visit):
     one.page.locator("[data-st=next]").click()
     one.page.locator("[data-st=next]").click()
     one.page.get_by_label("zh", exact=True).check()
-    one.page.get_by_text(words("stepping_title", "zh")).wait_for()
+    one.page.get_by_text(Language.of("zh").say("stepping.title")).wait_for()
     assert place(one) == 2
-    count = words("stepping_count", "zh", number=3, total=len(data(one, "ids")))
+    count = Language.of("zh").say("stepping.count", number=3, total=len(data(one, "ids")))
     assert one.page.locator(".st-count").inner_text() == count
     seen_text = one.page.locator(".st").inner_text()
-    assert words("stepping_take", "en") not in seen_text and "stepping_" not in seen_text
+    assert Language.of("en").say("stepping.take") not in seen_text and "stepping_" not in seen_text
 
 
 def test_markup_is_text_and_reduced_motion_grows_nothing(visit):

@@ -13,12 +13,12 @@ from matplotlib.patches import Rectangle
 from PIL import Image
 
 from seqviz import plotting
-from seqviz.plotting.card import LINE_WIDTH, LINES, TEXTS, wrapped
+from seqviz.language import Language
+from seqviz.plotting.card import LINE_WIDTH, LINES, wrapped
 from seqviz.styles import label_width
 from seqviz.translating.translator import Translator
 from seqviz.ui import translate
 from seqviz.ui.service import MODELS, Service
-from seqviz.words import words
 
 FOUND = {"rnn": (2, 10), "lstm": None, "lstm-attention": (0, 0), "transformer": (9, 10)}
 
@@ -32,20 +32,17 @@ def test_what_a_card_says(language: str):
     figure = plotting.share_card("The $x$ <boat>.", FOUND, "http://host/page", language=language)
     said = texts(figure)
     assert "“The $x$ <boat>.”" in said and "http://host/page" in said
-    assert [words(f"model_{name}", language) in said for name in FOUND] == [True] * 4
-    counted = [TEXTS[language]["found"].format(found=n, judged=10) for n in (2, 9)]
+    assert [Language.of(language).say(f"model.{name}") in said for name in FOUND] == [True] * 4
+    words = Language.of(language).within("card.figure")
+    counted = [words.say("found", found=n, judged=10) for n in (2, 9)]
     assert all(one in said for one in counted)
-    assert said.count(TEXTS[language]["unknown"]) == 2
+    assert said.count(words.say("unknown")) == 2
     bars = [a.get_width() for a in figure.get_children() if isinstance(a, Rectangle)][1:]
     full = bars[0]
     assert [width / full for width in bars] == pytest.approx([1, 0.2, 1, 0, 1, 0, 1, 0.9])
     picture = io.BytesIO()
     plotting.save(figure, picture, "png", dpi=100)
     assert Image.open(picture).size == (1200, 630)
-
-
-def test_texts_of_both_languages():
-    assert set(TEXTS["en"]) == set(TEXTS["zh"])
 
 
 def test_no_card_of_impossible_counts():

@@ -14,11 +14,11 @@ import pytest
 
 from seqviz.inline import as_element
 from seqviz.lab.gradient import Reach
+from seqviz.language import Language
 from seqviz.translating.translator import Translator
 from seqviz.ui import experiments, lab, telephone
 from seqviz.ui.service import MODELS, Service
 from seqviz.ui.translate import is_own
-from seqviz.words import words
 
 PATH = ".//svg[@class='path']"
 ODD = ("<script>alert(1)</script>", "${7*7}", "the", "the", "&", "'")
@@ -82,9 +82,8 @@ def test_the_path_ends_where_the_reading_ends(end: str):
     assert abs(read_last[1] - (goal + 6)) < 0.11
     assert all((stop > start) == (end == "forward") for start, stop in lines)
     # Read backward the first word read is "c"; its share at that end is 1/4, as `reached` mirrors.
-    assert root.findall(PATH)[0].get("aria-label") == words(
-        "lab_game_alt",
-        "en",
+    assert root.findall(PATH)[0].get("aria-label") == Language.of("en").say(
+        "lab.game_alt",
         model="RNN",
         first="a" if end == "forward" else "c",
         share="25\u00a0%",
@@ -119,21 +118,21 @@ def test_the_game_of_a_sentence(service):
         assert [span.text for span in spans] == list(found.words) == text.split()
         shares = [f"--share:{100 * share:.1f}%" for share in found.shares("forward")]
         assert [span.get("style") for span in spans] == shares
-        steps = words("lab_game_steps", "en", steps=5)
+        steps = Language.of("en").say("lab.game_steps", steps=5)
         if name == "transformer":
-            steps = words("lab_game_step", "en")
+            steps = Language.of("en").say("lab.game_step")
         assert section.findall("./header/p")[0].text == steps
     assert last(service, text, "backward") != drawn
-    assert words("lab_game_step", "zh") in last(service, text, language="zh")
+    assert Language.of("zh").say("lab.game_step") in last(service, text, language="zh")
 
 
 def test_texts_that_cannot_be_passed_on(service):
-    assert words("lab_game_empty", "en") in last(service, "  \n ")
-    assert words("lab_game_empty", "zh") in last(service, None, language="zh")
-    assert words("lab_game_long", "en") in last(service, "word " * 101)
+    assert Language.of("en").say("lab.game_empty") in last(service, "  \n ")
+    assert Language.of("zh").say("lab.game_empty") in last(service, None, language="zh")
+    assert Language.of("en").say("lab.game_long") in last(service, "word " * 101)
     assert "5,005" in last(service, "word " * 1001)
     chinese = last(service, "我弟弟不想出门。")
-    assert words("translate_language", "en") in chinese and "telephone" in chinese
+    assert Language.of("en").say("translate.language") in chinese and "telephone" in chinese
     for text in ("<script>alert(1)</script> ${7*7}", "a\x00\ud800b", "🙂"):
         assert "<script" not in last(service, text)
 
@@ -189,9 +188,9 @@ def test_without_reports_nothing_is_claimed(service):
         column = experiments.column(service, language)
         for name in experiments.EXPERIMENTS:
             command = f"seqviz lab {name.replace('_', '-')}"
-            assert words("lab_none", language, command=command) in column
+            assert Language.of(language).say("lab.none", command=command) in column
         table = experiments.table(service, language)
-        assert words("lab_verdict_not-measured", language) in table
+        assert Language.of(language).say("lab.verdict_not-measured") in table
         assert not re.search(r"\d %|\d%", re.sub(r'<td data-label="[^"]*">', "|", column))
 
 
@@ -223,7 +222,7 @@ def test_a_report_is_shown(service, language: str):
     assert report()["says"][language] in said
     assert "seqviz lab recall --seeds 2" in said and "2026-12-01" in said
     assert "CPU of a &lt;test&gt;" in said
-    assert words("lab_none", language, command="seqviz lab recall") not in said
+    assert Language.of(language).say("lab.none", command="seqviz lab recall") not in said
     assert "<figure" not in said
     (service.folder / "report" / f"recall{'.zh' if language == 'zh' else ''}.svg").write_text(
         '<?xml?><svg width="1pt" height="2pt" viewBox="0 0 1 2"><g id="patch_1">'
@@ -251,8 +250,8 @@ def test_a_report_is_shown(service, language: str):
 def test_a_damaged_report_is_said_to_be_so(service, content: Any):
     write(service, "recall", content)
     said = section(service, "recall")
-    damaged = words("lab_damaged", "en", command="seqviz lab recall")
-    missing = words("lab_none", "en", command="seqviz lab recall")
+    damaged = Language.of("en").say("lab.damaged", command="seqviz lab recall")
+    missing = Language.of("en").say("lab.none", command="seqviz lab recall")
     assert damaged in said or (content == "null" and missing in said)
     experiments.table(service, "zh")
 
@@ -267,10 +266,10 @@ def test_older_weights_are_said(translators, tmp_path: Path):
     service = Service(tmp_path, translators=translators)
     models = {name: {"weights_sha256": f"new {name}"} for name in MODELS}
     write(service, "gradient", report(models=models))
-    assert words("lab_older", "en") not in section(service, "gradient")
+    assert Language.of("en").say("lab.older") not in section(service, "gradient")
     models["lstm"] = {"weights_sha256": "old"}
     write(service, "gradient", report(models=models))
-    assert words("lab_older", "en") in section(service, "gradient")
+    assert Language.of("en").say("lab.older") in section(service, "gradient")
 
 
 def test_content_of_a_report(service):

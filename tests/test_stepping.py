@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seqviz import MODEL_NAMES, tokenizer
+from seqviz.language import Language
 from seqviz.maps import AttentionMap
 from seqviz.pieces import Pieces
 from seqviz.translating.inputs import output_limit
@@ -22,7 +23,6 @@ from seqviz.translating.result import Translation
 from seqviz.translating.translator import Translator
 from seqviz.ui import stepping
 from seqviz.ui.service import Service
-from seqviz.words import words
 
 SENTENCE = "The teacher painted the green boat and the teacher."
 ODD = ["<b>bold</b> & ${7*7} 🙂", "a", "</s> <unk> <pad>", "我们 שלום e\u0301\u0301"]
@@ -264,7 +264,9 @@ def text_of(element: ElementTree.Element) -> str:
 
 def test_constants_are_the_tokenizer_s() -> None:
     assert stepping.WORD_START == tokenizer.WORD_START
-    assert stepping._piece("x", tokenizer.EOS_TOKEN_ID, "en")[0] == words("stepping_end", "en")
+    assert stepping._piece("x", tokenizer.EOS_TOKEN_ID, "en")[0] == Language.of("en").say(
+        "stepping.end"
+    )
 
 
 @pytest.mark.parametrize("name", MODEL_NAMES)
@@ -311,7 +313,7 @@ def test_panel_holds_every_token_and_is_well_formed(
                 atol=1e-5,
             )
     else:
-        assert words("stepping_vector", language) in text_of(root)
+        assert Language.of(language).say("stepping.vector") in text_of(root)
         assert root.get("data-weights") == ""
 
 
@@ -326,10 +328,10 @@ def test_panel_opens_at_the_chosen_piece(translators: dict[str, Translator]) -> 
     now = by_class(root, "st-now")
     assert [e.get("data-place") for e in now] == ["2"]
     assert [e.get("data-place") for e in by_class(root, "st-given")] == ["0", "1", "2"]
-    assert words("stepping_forced", "en") in text_of(by_class(root, "st-own")[0])
+    assert Language.of("en").say("stepping.forced") in text_of(by_class(root, "st-own")[0])
     taken = [e for e in by_class(root, "st-candidate") if e.get("aria-disabled") == "true"]
     assert [e.get("data-token") for e in taken] == [str(choice.token_id)]
-    assert words("stepping_chosen", "en") in text_of(taken[0])
+    assert Language.of("en").say("stepping.chosen") in text_of(taken[0])
     assert f"{100 * choice.probability:.1f} %" in text_of(taken[0])
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import string
 import subprocess
 import sys
 import threading
@@ -22,6 +21,7 @@ from fastapi.testclient import TestClient
 import seqviz
 from seqviz import ui
 from seqviz.coverage import Word
+from seqviz.language import LANGUAGES, Language
 from seqviz.pieces import Pieces
 from seqviz.translating.notes import Kind, Note
 from seqviz.translating.result import Translation
@@ -29,44 +29,9 @@ from seqviz.translating.translator import Translator
 from seqviz.ui import cards, growth, look, translate
 from seqviz.ui import service as services
 from seqviz.ui.service import MODELS, Service
-from seqviz.words import LANGUAGES, WORDS, words
-
-# Names and units that stay as they are in Chinese.
-NAMES = """
-    RNN LSTM Transformer BLEU chrF sacreBLEU seqviz translate API Europarl v7 European Union Koehn Tatoeba CC BY
-    Shift Enter FR nat tatoeba.org manythings.org anki CSV PNG SVG HTML JSON NumPy npz ELI5 p models lexicon.json evaluate
-""".split()
-
 
 # ---------------------------------------------------------------------------------------------
 # Words
-
-
-def fields(text: str) -> set[str]:
-    return {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
-
-
-def test_both_languages_have_the_same_keys_and_fields():
-    assert set(WORDS) == set(LANGUAGES) == {"en", "zh"}
-    assert set(WORDS["en"]) == set(WORDS["zh"])
-    for key, english in WORDS["en"].items():
-        assert fields(english) == fields(WORDS["zh"][key]), key
-        assert english.strip() and WORDS["zh"][key].strip(), key
-
-
-def test_no_text_of_one_language_in_the_other():
-    for key, text in WORDS["en"].items():
-        assert not re.search("[\u3000-\u30ff\u4e00-\u9fff\uff00-\uffef]", text), key
-    for key, text in WORDS["zh"].items():
-        plain = re.sub(r"\{\w*\}", "", text)
-        for name in sorted(NAMES, key=len, reverse=True):
-            plain = re.sub(rf"(?<![A-Za-z]){re.escape(name)}(?![A-Za-z])", "", plain)
-        assert not re.search("[A-Za-z]{2,}", plain), (key, plain)
-
-
-def test_words_fills_in_values_and_leaves_markup_alone():
-    assert words("note_unknown", "en", shown="<b>") == "Unknown to the models: <b>"
-    assert words("tab_length", "xx") == WORDS["en"]["tab_length"]
 
 
 def test_every_note_of_the_translator_has_words():
@@ -143,7 +108,7 @@ def test_missing_weights_are_said(tmp_path):
     shown = list(translate.draw_cards(service, "The boat.", 1, "en"))[-1][-1]
     assert shown.count('role="alert"') == 4
     assert shown.count("model folder") == 4
-    assert list(ui._notice(service, "zh"))[-1].count(words("page_broken", "zh")) == 4
+    assert list(ui._notice(service, "zh"))[-1].count(Language.of("zh").say("page.broken")) == 4
 
 
 def test_translations_are_kept(service):
@@ -222,10 +187,10 @@ def test_words_found_are_counted_and_marked_as_the_models_finish(service, monkey
     assert [step.count("<b>…</b>") for step in steps] == [4, 3, 2, 1, 0]
     assert re.findall("<b>([^<]*)</b>", steps[-1]) == ["1 / 2", "2 / 2", "2 / 2", "2 / 2"]
     assert "&lt;boat&gt;!" in steps[-1] and "<boat>" not in steps[-1]
-    title = words("length_not_found", "en", models=words("model_rnn", "en"))
+    title = Language.of("en").say("length.not_found", models=Language.of("en").say("model.rnn"))
     assert steps[-1].count(f'title="{title}"') == 1
-    assert words("length_found_all", "en") in steps[-1]
-    missing = words("length_not_found_words", "en", model="RNN", words="&lt;boat&gt;")
+    assert Language.of("en").say("length.found_all") in steps[-1]
+    missing = Language.of("en").say("length.not_found_words", model="RNN", words="&lt;boat&gt;")
     assert f'<p class="unseen">{missing}</p>' in steps[-1]
 
 
@@ -248,7 +213,7 @@ def test_unmeasured_is_said(service):
 def test_empty_text(service, text):
     message, gloss, found, shown = last(service, text, language="zh")
     assert (message, gloss, found) == ("", "", "")
-    assert shown.count(words("card_empty", "zh")) == 4
+    assert shown.count(Language.of("zh").say("card.empty")) == 4
 
 
 def test_text_over_the_limit(service):
@@ -262,12 +227,12 @@ def test_text_over_the_limit(service):
 def test_chinese_gets_a_hint_in_chinese(service):
     for language in LANGUAGES:
         message, *_, shown = last(service, "我弟弟不想出门，因为外面太冷了。", language=language)
-        assert words("translate_chinese", "zh") in message
+        assert Language.of("zh").say("translate.chinese") in message
         assert message.count("data-example=") == 3
         assert service.examples()[0]["chinese"] in message
         assert shown.count('<footer class="small">') == 4
     message = last(service, "le chat et le chien ne sont pas dans la maison")[0]
-    assert words("translate_language", "en") in message
+    assert Language.of("en").say("translate.language") in message
     assert translate.is_chinese("用 LSTM 翻译这句话") and not translate.is_chinese(
         "The word 猫 means cat."
     )
@@ -293,8 +258,10 @@ def test_paragraphs_are_kept_and_wrapped_lines_joined(service):
 
 
 def test_silence_is_said():
-    assert words("card_silent", "en") in cards.target([Translation("lstm", "a", "")], "en")
-    assert words("card_silent", "en") not in cards.target(
+    assert Language.of("en").say("card.silent") in cards.target(
+        [Translation("lstm", "a", "")], "en"
+    )
+    assert Language.of("en").say("card.silent") not in cards.target(
         [Translation("lstm", "a", ""), Translation("lstm", "b", "x")], "en"
     )
 
@@ -319,7 +286,7 @@ def test_markup_is_text(service, text):
 def test_half_an_emoji(service):
     *_, shown = last(service, "The boat \ud83d is green.")
     shown.encode("utf-8")
-    assert shown.count(words("note_surrogate", "en")) == 4
+    assert shown.count(Language.of("en").say("note.surrogate")) == 4
 
 
 def test_words_are_paler_where_the_model_is_unsure():
@@ -343,13 +310,6 @@ def test_repetition_is_underlined():
         "<span>je</span> <span>suis</span> "
         '<span class="again"><span>très</span> <span>très</span> <span>très</span></span> <span>content</span>'
     )
-
-
-def test_large_numbers():
-    assert cards.large_number(20_000_000, "en") == "20.0 M"
-    assert cards.large_number(64_657, "en") == "65 k"
-    assert cards.large_number(20_000_000, "zh") == "2000 万"
-    assert cards.large_number(250_000_000, "zh") == "2.50 亿"
 
 
 # ---------------------------------------------------------------------------------------------

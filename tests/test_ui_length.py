@@ -19,11 +19,11 @@ from length_reports import digest, length_report, passages_report
 
 from seqviz import corpus, coverage, ui
 from seqviz.coverage import Word
+from seqviz.language import Language
 from seqviz.translating.translator import Translator
 from seqviz.ui import curves, growth, length, measured, stages, translate
 from seqviz.ui.growth import MAX_STAGES, OWN, GrowthError
 from seqviz.ui.service import MODELS, Scored, Service
-from seqviz.words import words
 
 THREE = "The boat is green. My neighbour painted it today. Nobody likes the bridge!"
 
@@ -131,18 +131,18 @@ def test_own_text_grows_by_a_sentence():
 @pytest.mark.parametrize("text", ["word", "no end of a sentence", "One sentence only.", "3.14"])
 def test_a_single_sentence_has_one_stage_and_says_so(text):
     grown = growth.own(text)
-    assert len(grown.stages) == 1 and [key for key, _ in grown.notes] == ["length_own_single"]
+    assert len(grown.stages) == 1 and [key for key, _ in grown.notes] == ["length.own_single"]
 
 
 @pytest.mark.parametrize(
     "text, key",
     [
-        ("", "length_own_empty"),
-        (" \n\t\u200b\u00ad ", "length_own_empty"),
-        (None, "length_own_type"),
-        (["a"], "length_own_type"),
-        ("word " * 101 + ".", "length_own_cap"),
-        ("w" * 5001, "translate_too_long"),
+        ("", "length.own_empty"),
+        (" \n\t\u200b\u00ad ", "length.own_empty"),
+        (None, "length.own_type"),
+        (["a"], "length.own_type"),
+        ("word " * 101 + ".", "length.own_cap"),
+        ("w" * 5001, "translate.too_long"),
     ],
 )
 def test_what_cannot_grow_says_why_in_both_languages(text, key):
@@ -156,8 +156,8 @@ def test_what_cannot_grow_says_why_in_both_languages(text, key):
 def test_own_text_over_the_cap_is_cut_between_sentences():
     text = growth.own("One two three four five. " * 25)
     assert text.counts[-1] == 100
-    assert text.notes[0] == ("length_own_cut", {"number": 20, "total": 25, "limit": 100})
-    assert len(text.stages) == MAX_STAGES and text.notes[1][0] == "length_own_grouped"
+    assert text.notes[0] == ("length.own_cut", {"number": 20, "total": 25, "limit": 100})
+    assert len(text.stages) == MAX_STAGES and text.notes[1][0] == "length.own_grouped"
     assert text.counts == sorted(set(text.counts)) and text.counts[0] == 5
 
 
@@ -351,8 +351,8 @@ def test_own_text_shows_agreement_and_no_score_without_a_reference(marked):
     everything = shown["strip"] + shown["answers"] + shown["path"]
     assert "BLEU" not in everything and "chrF" not in everything
     assert "reference" not in shown["answers"]
-    assert words("length_own_agreement", "en") in shown["message"]
-    assert words("length_own_single", "zh").split("：")[0] in last(
+    assert Language.of("en").say("length.own_agreement") in shown["message"]
+    assert Language.of("zh").say("length.own_single").split("：")[0] in last(
         marked, OWN, "One sentence.", language="zh"
     )["message"].replace("&quot;", '"')
 
@@ -366,7 +366,7 @@ def test_own_text_that_cannot_grow_is_answered(service):
     (unknown,) = frames(service, "nope")
     assert "lost-keys" in unknown["message"]
     assert (
-        words("translate_language", "zh")
+        Language.of("zh").say("translate.language")
         in last(service, OWN, "我弟弟不想出门。外面太冷了。", language="zh")["message"]
     )
 
@@ -419,9 +419,11 @@ def test_the_button_on_the_translate_tab_carries_a_text_that_can_grow():
     assert translate._longer_label(THREE, "en").value == "Make it longer →"
     example = Service().examples()[0]["english"]
     for nothing in (example, "", "  "):
-        assert translate._longer_label(nothing, "zh").value == words("translate_longer", "zh")
-    assert translate._longer_label("One sentence.", "zh").value == words(
-        "translate_longer_own", "zh"
+        assert translate._longer_label(nothing, "zh").value == Language.of("zh").say(
+            "translate.longer"
+        )
+    assert translate._longer_label("One sentence.", "zh").value == Language.of("zh").say(
+        "translate.longer_own"
     )
     tabs, passage, own = translate._to_length(THREE, "lost-keys", "")
     assert (tabs.selected, passage, own) == ("length", OWN, THREE)
@@ -434,7 +436,7 @@ def test_the_button_on_the_translate_tab_carries_a_text_that_can_grow():
 
 
 def test_measured_curves(service):
-    assert words("length_measured_none", "en") in measured.panel(service, "en")
+    assert Language.of("en").say("length.measured_none") in measured.panel(service, "en")
     write(service, "length", length_report())
     for language in ("en", "zh"):
         shown = measured.panel(service, language)
@@ -446,7 +448,7 @@ def test_measured_curves(service):
             ("natural", "chrf"),
         ]
         assert shown.count('class="marker"') == 4 and shown.count('class="histogram"') == 4
-        assert words("length_measured_older", language) not in shown
+        assert Language.of(language).say("length.measured_older") not in shown
         told = {
             (p.get("data-curve"), p.get("data-metric")): text_of(p)
             for p in parsed(shown).findall(".//p[@class='told']")
@@ -462,7 +464,7 @@ def test_measured_curves(service):
         }
         for curve in ("natural", "same-content"):
             assert effect[language] in told[curve, "bleu"]
-            assert words("length_told_low", language) not in told[curve, "bleu"]
+            assert Language.of(language).say("length.told_low") not in told[curve, "bleu"]
             assert "35.0" in told[curve, "chrf"] and "BLEU" not in told[curve, "chrf"]
     natural = parsed(measured.panel(service, "en")).find(".//figure[@data-curve='natural']")
     # The last bucket is thin: grey, hollow, and without a band.
@@ -511,7 +513,7 @@ def test_a_report_that_cannot_be_shown_is_said_to_be_so(service, content, key):
     write(service, "length", content)
     for language in ("en", "zh"):
         shown = measured.panel(service, language)
-        assert words(f"length_measured_{key}", language) in shown and "<svg" not in shown
+        assert Language.of(language).say(f"length.measured_{key}") in shown and "<svg" not in shown
         assert measured.details(service, language) == "" or key == "damaged"
 
 
@@ -528,7 +530,8 @@ def test_a_report_with_gaps_is_shown_as_far_as_it_goes(service):
     write(service, "length", report)
     shown = measured.panel(service, "en")
     assert (
-        words("length_measured_no_curve", "en") in shown and shown.count('<svg class="curves"') == 2
+        Language.of("en").say("length.measured_no_curve") in shown
+        and shown.count('<svg class="curves"') == 2
     )
     assert "keeps" not in shown and "<script" not in shown and "&lt;script&gt;" in shown
     parsed(shown)
@@ -539,10 +542,10 @@ def test_a_share_of_almost_nothing_is_said_to_say_little(service):
     report["effects"]["natural"]["models"]["lstm"]["bleu"] = [3.1, 2.9]
     write(service, "length", report)
     shown = measured.panel(service, "en")
-    assert shown.count(words("length_told_low", "en")) == 1
+    assert shown.count(Language.of("en").say("length.told_low")) == 1
     del report["effects"]["natural"]["models"]["lstm"]["bleu_ratio"]
     write(service, "length", report)
-    assert words("length_measured_damaged", "en") in measured.panel(service, "en")
+    assert Language.of("en").say("length.measured_damaged") in measured.panel(service, "en")
 
 
 def test_details_hold_the_effect_the_prediction_and_where_it_breaks(service):
@@ -551,11 +554,13 @@ def test_details_hold_the_effect_the_prediction_and_where_it_breaks(service):
     for language in ("en", "zh"):
         shown = parsed(measured.details(service, language))
         rows = [[text_of(cell) for cell in row] for row in shown.findall(".//tbody/tr")]
-        assert [row[0] for row in rows] == [words(f"model_{name}", language) for name in MODELS]
+        assert [row[0] for row in rows] == [
+            Language.of(language).say(f"model.{name}") for name in MODELS
+        ]
         assert rows[1][1:] == ["52 (46 … 58)", "52 (46 … 58)", "0.220 (0.160 … 0.280)"]
         items = [text_of(item) for item in shown.findall(".//li") if item.find("svg") is None]
         assert [item.split()[-1] for item in items] == [
-            words(f"length_verdict_{verdict}", language)
+            Language.of(language).say(f"length.verdict_{verdict}")
             for verdict in ("holds", "contradicted", "undecided")
         ]
         assert "1.0 (\u22124.0 … 6.0)" in items[2] and "0.200 (0.150 … 0.250)" in items[0]
@@ -589,7 +594,10 @@ def test_older_weights_are_said(service):
     write(service, "passages", passages)
     shown = measured.panel(service, "en")
     assert "older weights" in shown and shown.count("<figure") == 4
-    assert words("length_older", "zh") in last(service, "late-train", language="zh")["message"]
+    assert (
+        Language.of("zh").say("length.older")
+        in last(service, "late-train", language="zh")["message"]
+    )
 
 
 def test_the_passage_with_the_median_effect_is_shown_first(service):
@@ -605,11 +613,11 @@ def test_the_passage_with_the_median_effect_is_shown_first(service):
     assert dropdown.value == "late-train" and dropdown.choices[0][1] == "late-train"
     assert dropdown.choices[-1][1] == OWN
     shown = last(service, "late-train")
-    assert words("length_first", "en", number=10) in shown["message"]
+    assert Language.of("en").say("length.first", number=10) in shown["message"]
     assert shown["opposite"].visible and "food" in shown["opposite"].value
     assert length._other(service, "late-train") == "food-directive"
     shown = last(service, "food-directive", language="zh")
-    assert words("length_opposite_said", "zh") in shown["message"]
+    assert Language.of("zh").say("length.opposite_said") in shown["message"]
     assert "晚点的火车" in shown["opposite"].value
     assert length._other(service, "food-directive") == "late-train"
     assert last(service, "noisy-dog")["message"] == ""
@@ -735,7 +743,7 @@ def test_endpoint_with_an_own_text(client, page_service, monkeypatch):
         "agreement": round(scored.agreement, 2),
     }
     event, (answer,) = call(client, ["own", 1, "Only one sentence", "zh"])
-    assert event == "complete" and answer["notes"] == [words("length_own_single", "zh")]
+    assert event == "complete" and answer["notes"] == [Language.of("zh").say("length.own_single")]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from typing import Any
 
 from seqviz.lab import two_digits
 from seqviz.language import LANGUAGES, Language
-from seqviz.words import words
 
 Reports = Mapping[str, Mapping[str, Any]]
 """Content of ``models/report/NAME.json`` by name; those that are not there are left out."""
@@ -378,6 +377,6 @@ def markdown(reports: Reports) -> str:
         commands = "".join(f" `{command}`" for command in found.commands)
         rows.append(
             f"| {claim.article['en']} | {claim.literature['en']} | {found.says['en']}{commands} | "
-            f"{words(f'lab_verdict_{found.verdict}', 'en')} |"
+            f"{Language.of('en').say(f'lab.verdict_{found.verdict}')} |"
         )
     return "\n".join(rows)

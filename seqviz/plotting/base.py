@@ -8,7 +8,7 @@ import re
 import threading
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
@@ -16,21 +16,20 @@ from typing import IO, Any
 
 import numpy as np
 from matplotlib import font_manager, rc_context
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
+from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter
 
 from seqviz.inline import as_element
+from seqviz.language import Language
 from seqviz.styles import FAINT, INK, MODEL_STYLES, ModelStyle, visible
-from seqviz.words import words
 
 BASE_FONT = "DejaVu Sans"
 """Comes with matplotlib."""
-
-Texts = Mapping[str, Mapping[str, str]]
-"""Words of figures: language, key, text with fields."""
 
 
 class LabelledFigure(Figure):
@@ -38,21 +37,18 @@ class LabelledFigure(Figure):
 
     Args:
         width, height: in inches.
-        language: of `texts`, which holds all words of this figure.
+        language: "en" or "zh".
+        table: of texts, which holds all words of this figure.
     Raises:
         ValueError: an unknown language.
     """
 
-    def __init__(self, width: float, height: float, language: str, texts: Texts) -> None:
-        if language not in texts:
-            raise ValueError(f"expected language to be one of {', '.join(texts)}, got {language!r}")
+    def __init__(self, width: float, height: float, language: str | Language, table: str) -> None:
+        self.spoken = Language.of(language).within(table)
         super().__init__(figsize=(width, height), dpi=100, facecolor="white")
-        self.language = language
         self.english: list[tuple[Text, str]] = []
-        self._texts = texts
-
-    def words(self, key: str, language: str | None = None, **values: Any) -> str:
-        return self._texts[language or self.language][key].format(**values)
+        self._english = Language.of("en").within(table)
+        self.named: dict[Artist, tuple[str, dict[str, Any]]] = {}
 
     def say(self, text: Text, key: str, **values: Any) -> Text:
         """Give `text` the words of `key`; remember them in English."""
@@ -67,18 +63,25 @@ class LabelledFigure(Figure):
     ) -> Text:
         said, english = (
             (f"{name_of(model, language)} · " if model else "")
-            + joint.join(self.words(key, language, **values) for key, values in keys)
-            for language in (self.language, "en")
+            + joint.join(language.say(key, **values) for key, values in keys)
+            for language in (self.spoken, self._english)
         )
         text.set(text=said, parse_math=False, fontfamily=families(said))
         if said != english:
             self.english.append((text, english))
         return text
 
+    def name(self, drawn: Artist, key: str, **values: Any) -> None:
+        """Say in the legend what is drawn."""
+        drawn.set_label(self.spoken.say(key, **values))
+        self.named[drawn] = key, values
 
-def name_of(model: str, language: str) -> str:
+
+def name_of(model: str, language: str | Language) -> str:
     """What a model is called; one of the user's own by its own name."""
-    return words(f"model_{model}", language) if model in MODEL_STYLES else visible(model)
+    if model in MODEL_STYLES:
+        return Language.of(language).texts[f"model.{model}"]
+    return visible(model)
 
 
 def clean_axes(axes: Axes) -> None:
@@ -92,9 +95,10 @@ def clean_axes(axes: Axes) -> None:
 
 
 def add_line(
-    axes: Axes, x: np.ndarray, y: np.ndarray, style: ModelStyle, *, zorder: float, label: str
-) -> None:
-    axes.plot(
+    axes: Axes, x: np.ndarray, y: np.ndarray, style: ModelStyle, *, zorder: float, label: str = "_"
+) -> Line2D:
+    """A model's line with its markers; without a label it is in no legend until it is named."""
+    [line] = axes.plot(
         x,
         y,
         color=style.color,
@@ -106,6 +110,7 @@ def add_line(
         label=visible(label),
         zorder=zorder,
     )
+    return line
 
 
 def add_legend(axes: Axes, above: bool = False) -> Legend:
@@ -121,8 +126,7 @@ def add_legend(axes: Axes, above: bool = False) -> Legend:
             "borderpad": 0.2,
         }
     legend = axes.legend(frameon=False, fontsize=9, labelcolor=INK, handlelength=2.6, **place)
-    for text in legend.get_texts():
-        text.set(parse_math=False, fontfamily=families(text.get_text()))
+    _say_legend(axes, legend)
     return legend
 
 
@@ -142,9 +146,19 @@ def add_legend_below(axes: Axes, columns: int) -> Legend:
         columnspacing=1.2,
         borderaxespad=0,
     )
-    for text in legend.get_texts():
-        text.set(parse_math=False, fontfamily=families(text.get_text()))
+    _say_legend(axes, legend)
     return legend
+
+
+def _say_legend(axes: Axes, legend: Legend) -> None:
+    """Give a legend the words by which what is drawn was named, in fonts that have them."""
+    figure = axes.get_figure()
+    drawn, _ = axes.get_legend_handles_labels()
+    for text, artist in zip(legend.get_texts(), drawn, strict=True):
+        text.set(parse_math=False, fontfamily=families(text.get_text()))
+        if isinstance(figure, LabelledFigure) and artist in figure.named:
+            key, values = figure.named[artist]
+            figure.say(text, key, **values)
 
 
 def power_of_ten(value: float, _: Any = None) -> str:

@@ -10,22 +10,6 @@ from matplotlib.patches import Rectangle
 from seqviz.plotting.base import LabelledFigure, families, name_of
 from seqviz.styles import FAINT, INK, label_width, shorten, style_of, visible
 
-TEXTS: dict[str, dict[str, str]] = {
-    "en": {
-        "title": "Make your sentence longer and watch who forgets",
-        "found": "{found} of {judged} words found",
-        "unknown": "no words to look for",
-        "note": "Found: the French output holds one of the word’s likely translations. Four small translators, "
-        "trained alike.",
-    },
-    "zh": {
-        "title": "句子变长，谁先忘记？",
-        "found": "{judged} 个词里找到 {found} 个",
-        "unknown": "没有可找的词",
-        "note": "找到：法语译文里有这个词的一种常见译法。四个小翻译模型，训练条件相同。",
-    },
-}
-
 WIDTH, HEIGHT = 12.0, 6.3
 """Inches; at 100 pixels an inch the size in which links are shown elsewhere."""
 LINES, LINE_WIDTH = 4, 34.0
@@ -56,7 +40,7 @@ def share_card(
             raise ValueError(
                 f"expected words found from 0 to {counts[1]} of {name}, got {counts[0]}"
             )
-    figure = LabelledFigure(WIDTH, HEIGHT, language, TEXTS)
+    figure = LabelledFigure(WIDTH, HEIGHT, language, "card.figure")
     figure.set_facecolor("#faf9f6")
     left = 0.055
     figure.text(left, 0.9, "seqviz", fontsize=15, fontweight="bold", color="#5f636a", va="center")

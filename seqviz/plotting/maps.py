@@ -19,62 +19,8 @@ from seqviz.plotting.base import (
 )
 from seqviz.styles import FAINT, INK, diverging_ramp, ramp, shorten, style_of, visible
 
-TEXTS: dict[str, dict[str, str]] = {
-    "en": {
-        "weight": "attention weight",
-        "share": "share of gradient × input",
-        "source_saliency": "English, depended on",
-        "target_saliency": "French, written",
-        "kind_saliency": "which English words the French depends on",
-        "hidden_saliency": "{percent} % lies on special tokens, not shown",
-        "source": "source (read)",
-        "target": "target (written)",
-        "source_cross": "English, read",
-        "target_cross": "French, written",
-        "source_encoder": "English word looked at",
-        "target_encoder": "English word that looks",
-        "source_decoder": "French word looked at",
-        "target_decoder": "French word that looks",
-        "kind_cross": "French looks at English",
-        "kind_encoder": "English looks at English",
-        "kind_decoder": "French looks back at French",
-        "layer": "layer {layer} of {layers}",
-        "head": "head {head} of {heads}",
-        "all": "mean of {layers} layers × {heads} heads",
-        "mean_heads": "mean of {heads} heads",
-        "mean_layers": "mean of {layers} layers",
-        "hidden": "{percent} % of the weight lies on special tokens, not shown",
-        "vector": "all that the decoder will ever know",
-        "vector_numbers": "number",
-    },
-    "zh": {
-        "weight": "注意力权重",
-        "share": "梯度 × 输入的占比",
-        "source_saliency": "被依赖的英语词",
-        "target_saliency": "法语译文",
-        "kind_saliency": "译文依赖原文的哪些词",
-        "hidden_saliency": "另有 {percent}% 落在未显示的特殊符号上",
-        "source": "原文",
-        "target": "译文",
-        "source_cross": "英语原文",
-        "target_cross": "法语译文",
-        "source_encoder": "被看的英语词",
-        "target_encoder": "在看的英语词",
-        "source_decoder": "被看的法语词",
-        "target_decoder": "在看的法语词",
-        "kind_cross": "译文看原文",
-        "kind_encoder": "原文看原文",
-        "kind_decoder": "译文回看译文",
-        "layer": "第 {layer} 层（共 {layers} 层）",
-        "head": "第 {head} 个头（共 {heads} 个）",
-        "all": "{layers} 层 × {heads} 个头的平均",
-        "mean_heads": "{heads} 个头的平均",
-        "mean_layers": "{layers} 层的平均",
-        "hidden": "另有 {percent}% 的权重落在未显示的特殊符号上",
-        "vector": "解码器所能知道的，全在这里",
-        "vector_numbers": "第几个数",
-    },
-}
+TEXTS = "attention.figure"
+"""Table of the words of all figures here."""
 
 
 def attention(
@@ -257,12 +203,12 @@ class _AttentionPanel:
         self.axes.set_position((start / width, foot / height, wide / width, high / height))
         self.heading.set_position(((left + gap) / width, 1 - gap / height))
         self.below.set_position(((left + gap) / width, (bottom + gap) / height))
-        for axis, key, x, y in (
-            ("x", f"source_{self.kind}", start, height - gap - 1.7 * line),
-            ("y", f"target_{self.kind}", left + gap, foot + high / 2),
+        for axis, key, otherwise, x, y in (
+            ("x", f"source_{self.kind}", "source", start, height - gap - 1.7 * line),
+            ("y", f"target_{self.kind}", "target", left + gap, foot + high / 2),
         ):
             text = figure.text(x / width, y / height, "", fontsize=self.size, color=FAINT)
-            figure.say(text, key if key in TEXTS["en"] else key.split("_")[0])
+            figure.say(text, key if key in figure.spoken else otherwise)
             if axis == "x":
                 text.set(ha="left", va="top")
             else:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 from seqviz.plotting.base import (
@@ -24,56 +23,8 @@ THIN = 50
 TRAINED_WORDS = 100
 """Longest training sentence, in English words; beyond it a curve is extrapolation."""
 
-TEXTS: dict[str, dict[str, str]] = {
-    "en": {
-        "words": "English words in the sentence",
-        "bleu": "BLEU",
-        "chrf": "chrF",
-        "brevity_penalty": "brevity penalty",
-        "length_ratio": "length, hypothesis ÷ reference",
-        "natural": "Test sentences by their own length",
-        "same-content": "Same text, in larger and larger parts",
-        "held": "English words held at once (mean of a run)",
-        "position_loss": "position in the French, in pieces",
-        "position_found": "position in the English, in words",
-        "found": "share of content words found",
-        "breaks_loss": "Sentences of 51–70 words: loss along the translation",
-        "breaks_found": "… and which English words are found in it",
-        "reference": "human translation",
-        "n": "n",
-        "trained": "length of training sentences",
-        "extrapolation": "longer than any\ntraining sentence",
-        "thin": "grey: fewer than {n} sentences",
-        "tokens": "target tokens seen (millions)",
-        "loss": "loss (nats a token)",
-        "dev": "validation",
-        "train": "training",
-    },
-    "zh": {
-        "words": "句子的英语词数",
-        "bleu": "BLEU",
-        "chrf": "chrF",
-        "brevity_penalty": "长度惩罚因子",
-        "length_ratio": "译文与参考译文的长度比",
-        "natural": "测试句按自身长度分组",
-        "same-content": "同一段文字，每次读入的部分越来越长",
-        "held": "一次读入的英语词数（每段平均）",
-        "position_loss": "在法语译文中的位置（词元）",
-        "position_found": "在英语原文中的位置（词）",
-        "found": "实词在译文中找到的比例",
-        "breaks_loss": "51–70 词的句子：损失随译文位置的变化",
-        "breaks_found": "……以及哪些英语词在译文中找得到",
-        "reference": "人工译文",
-        "n": "句数",
-        "trained": "训练句的长度分布",
-        "extrapolation": "超出训练时\n见过的长度",
-        "thin": "灰色：不足 {n} 句",
-        "tokens": "训练见过的目标词元（百万）",
-        "loss": "损失（nat / 词元）",
-        "dev": "验证",
-        "train": "训练",
-    },
-}
+TEXTS = "length.figure"
+"""Table of the words of all figures here."""
 
 
 def length_curve(
@@ -100,14 +51,12 @@ def length_curve(
     axes = figure.add_axes((0.085, 0.2, 0.895, 0.66))
     thin = _draw_curve(figure, axes, report, curve, metric)
     heading = figure.text(0.085, 0.965, "", fontsize=11.5, color=INK, ha="left", va="center")
-    figure.say(heading, curve if curve in TEXTS["en"] else "words")
+    figure.say(heading, curve if curve in figure.spoken else "words")
     if thin:
         note = figure.text(0.98, 0.965, "", ha="right", va="center")
         figure.say(note, "thin", n=THIN).set(fontsize=8.5, color=FAINT)
-    histogram = _draw_histogram(axes, report.get("length_histogram"))
-    legend = add_legend(axes, above=True)
-    if histogram is not None:
-        figure.say(legend.get_texts()[-1], "trained")
+    _draw_histogram(figure, axes, report.get("length_histogram"))
+    add_legend(axes, above=True)
     return figure
 
 
@@ -132,10 +81,8 @@ def length_curves(
         note = figure.text(left.get_position().x1, 0.965, "", ha="right", va="center")
         figure.say(note, "thin", n=THIN).set(fontsize=8.5, color=FAINT)
     for axes in (left, right):
-        histogram = _draw_histogram(axes, report.get("length_histogram"))
-    legend = add_legend(left, above=True)
-    if histogram is not None:
-        figure.say(legend.get_texts()[-1], "trained")
+        _draw_histogram(figure, axes, report.get("length_histogram"))
+    add_legend(left, above=True)
     return figure
 
 
@@ -297,11 +244,11 @@ def _range(low: int, high: int) -> str:
     return str(low) if low == high else f"{low}–{high}"
 
 
-def _draw_histogram(axes: Axes, counts: Any) -> PolyCollection | None:
+def _draw_histogram(figure: LabelledFigure, axes: Axes, counts: Any) -> None:
     """Training sentences by length behind the curves, up to a fifth of the height; no axis of its own."""
     counts = np.asarray(counts if counts is not None else [], dtype=float)
     if not counts.size or not counts.max() > 0:
-        return None
+        return
     bottom, top = axes.get_ylim()
     heights = counts / counts.max() * (top - bottom) * 0.2
     drawn = axes.fill_between(
@@ -313,10 +260,9 @@ def _draw_histogram(axes: Axes, counts: Any) -> PolyCollection | None:
         alpha=0.3,
         linewidth=0,
         zorder=1,
-        label="-",  # its place in the legend; the words come later
     )
+    figure.name(drawn, "trained")
     axes.set_ylim(bottom, top)
-    return drawn
 
 
 # ---------------------------------------------------------------------------------------------

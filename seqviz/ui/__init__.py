@@ -8,7 +8,7 @@ other input. The function makes components, subscribes its own events, and retur
 
 - ``components`` and ``texts``: the components whose labels, choices or fixed text change with the
   language, and a function from language to their updates in the same order, e.g.
-  ``texts=lambda language: [gr.Button(words("attention_download", language)), …]``. It must be quick and
+  ``texts=lambda language: [gr.Button(say("attention.download")), …]``. It must be quick and
   must not touch a model. The first texts a component is made with may be English.
 - ``show``: a list of the keyword arguments of the events that draw the tab's results (``fn``,
   ``inputs``, ``outputs``, …). The page runs them when it opens and after each change of language: the
@@ -18,7 +18,7 @@ other input. The function makes components, subscribes its own events, and retur
 
 **Rules.** Every event that runs a model takes ``**MODEL_EVENT`` (`seqviz.ui.tab`: shared queue), and is
 ``api_visibility="private"`` unless it is a documented endpoint made with ``gr.api``. Texts come from
-`seqviz.words`, theme, CSS and script from `seqviz.ui.look` (``page.css``, ``page.js``, ``length.js``, ``links.js``), what a model
+`seqviz.language`, theme, CSS and script from `seqviz.ui.look` (``page.css``, ``page.js``, ``length.js``, ``links.js``), what a model
 looks like from `seqviz.styles`. A colour in markup is ``var(--lstm)``, never a number, so
 that dark mode works. Every string from a person or a model passes `seqviz.styles.escape`; markup is the *value*
 of ``gr.HTML``, never its template. PyTorch is not imported by any module here at the top: what needs it
@@ -48,11 +48,11 @@ from typing import Any
 
 import gradio as gr
 
+from seqviz.language import LANGUAGES, Language
 from seqviz.styles import escape
 from seqviz.ui import attention, cards, lab, length, links, look, translate
 from seqviz.ui.service import MODELS, Service
 from seqviz.ui.tab import QUICK_EVENT
-from seqviz.words import LANGUAGES, words
 
 __all__ = ["Service", "build", "launch"]
 
@@ -64,26 +64,27 @@ def build(models_folder: str | Path | None = None, service: Service | None = Non
         models_folder: folder with the four model folders; None takes the shipped ones.
         service: loaded models to use instead.
     """
+    say = Language.of("en").say
     service = service or Service(models_folder)
     with gr.Blocks(title="seqviz", analytics_enabled=False) as page:
         with gr.Row(elem_classes="top") as top:
             head = gr.HTML(_head("en", service), elem_id="head")
             language = gr.Radio(
-                [("English", "en"), ("中文", "zh")],
+                [(Language.of(code).say("language.name"), code) for code in LANGUAGES],
                 value="en",
-                label=words("language", "en"),
+                label=say("page.language"),
                 container=False,
                 elem_id="language",
             )
         notice = gr.HTML(elem_id="notice")
         with gr.Tabs(elem_id="tabs") as tabs:
-            with gr.Tab(words("tab_translate", "en"), id="translate") as first:
+            with gr.Tab(say("tab.translate"), id="translate") as first:
                 translate_tab = translate.tab(service, language)
-            with gr.Tab(words("tab_length", "en"), id="length") as second:
+            with gr.Tab(say("tab.length"), id="length") as second:
                 length_tab = length.tab(service, language)
-            with gr.Tab(words("tab_attention", "en"), id="attention") as third:
+            with gr.Tab(say("tab.attention"), id="attention") as third:
                 attention_tab = attention.tab(service, language)
-            with gr.Tab(words("tab_lab", "en"), id="lab") as fourth:
+            with gr.Tab(say("tab.lab"), id="lab") as fourth:
                 lab_tab = lab.tab(service, language, fourth)
         restored = [
             tabs,
@@ -114,13 +115,14 @@ def build(models_folder: str | Path | None = None, service: Service | None = Non
         components += [component for tab in made for component in tab.components]
 
         def texts(chosen: str) -> list:
+            say = Language.of(chosen).say
             updates = [
                 _head(chosen, service),
-                gr.Tab(label=words("tab_translate", chosen)),
-                gr.Tab(label=words("tab_length", chosen)),
-                gr.Tab(label=words("tab_attention", chosen)),
-                gr.Tab(label=words("tab_lab", chosen)),
-                gr.Button(words("link_copy", chosen)),
+                gr.Tab(label=say("tab.translate")),
+                gr.Tab(label=say("tab.length")),
+                gr.Tab(label=say("tab.attention")),
+                gr.Tab(label=say("tab.lab")),
+                gr.Button(say("link.copy")),
                 _footer(chosen),
             ]
             return updates + [update for tab in made for update in tab.texts(chosen)]
@@ -227,27 +229,28 @@ def first_language(request: gr.Request) -> str:
 
 
 def _head(language: str, service: Service) -> str:
+    say = Language.of(language).say
     return (
-        f'<p class="wordmark">seqviz</p><h1>{escape(words("page_headline", language))}</h1>'
-        f"<p>{escape(words('page_subline', language))}</p>"
+        f'<p class="wordmark">seqviz</p><h1>{escape(say("page.headline"))}</h1>'
+        f"<p>{escape(say('page.subline'))}</p>"
         f'<p class="small">{escape(_weights(language, service))}</p>'
     )
 
 
 def _weights(language: str, service: Service) -> str:
     """One line on what the shown weights are; empty if that is not recorded for all of them."""
+    spoken = Language.of(language)
     found = [service.training(name) for name in MODELS]
     try:
         parameters = sum(training["num_parameters"] for training in found) / len(found)
         tokens = [training["target_tokens"] for training in found]
-        budgets = [cards.large_number(number, language) for number in (min(tokens), max(tokens))]
+        budgets = [spoken.number(number) for number in (min(tokens), max(tokens))]
         date = max(str(training["created"]) for training in found)[:10]
     except (KeyError, TypeError):
         return ""
-    return words(
-        "page_weights",
-        language,
-        parameters=cards.large_number(parameters, language),
+    return spoken.say(
+        "page.weights",
+        parameters=spoken.number(parameters),
         tokens=" – ".join(dict.fromkeys(budgets)),
         date=date,
     )
@@ -255,17 +258,19 @@ def _weights(language: str, service: Service) -> str:
 
 def _notice(service: Service, language: str) -> Iterator[str]:
     """That models are being loaded, then what went wrong, if anything did."""
+    say = Language.of(language).say
     if not service.ready:
-        yield f'<p class="hint" role="status">{escape(words("page_loading", language))}</p>'
+        yield f'<p class="hint" role="status">{escape(say("page.loading"))}</p>'
         service.wait()
     yield "".join(
-        cards.problem(f"{words('page_broken', language)} {name}: {error}")
+        cards.problem(f"{say('page.broken')} {name}: {error}")
         for name, error in service.errors.items()
     )
 
 
 def _footer(language: str) -> str:
+    say = Language.of(language).say
     return (
-        f'<footer class="page-footer"><p>{escape(words("page_footer", language))}</p>'
-        f'<p><a href="?view=api">{escape(words("page_api", language))}</a></p></footer>'
+        f'<footer class="page-footer"><p>{escape(say("page.footer"))}</p>'
+        f'<p><a href="?view=api">{escape(say("page.api"))}</a></p></footer>'
     )

@@ -11,6 +11,7 @@ import gradio as gr
 
 from seqviz import heatmap
 from seqviz.export import FORMATS, Panel, caution, export
+from seqviz.language import Language
 from seqviz.maps import KINDS, AttentionMap
 from seqviz.styles import escape
 from seqviz.ui import cards, stepping
@@ -18,7 +19,6 @@ from seqviz.ui.growth import paragraphs
 from seqviz.ui.service import MODELS, Service
 from seqviz.ui.tab import DOWNLOAD_JS, MODEL_EVENT, QUICK_EVENT, Tab, endpoint
 from seqviz.ui.translate import check_beams, checked_text, is_chinese, too_long
-from seqviz.words import words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,18 +68,19 @@ class Choice:
 
 def tab(service: Service, language: gr.Radio) -> Tab:
     """Make the tab inside the current ``gr.Tab``."""
+    say = Language.of("en").say
     lead = gr.HTML(_lead("en"))
     text = gr.Textbox(
         service.examples()[0]["english"],
-        label=words("attention_box", "en"),
-        placeholder=words("translate_placeholder", "en"),
+        label=say("attention.box"),
+        placeholder=say("translate.placeholder"),
         lines=2,
         max_lines=8,
         elem_id="attention-source",
     )
     with gr.Row(elem_classes="actions"):
         button = gr.Button(
-            words("attention_button", "en"),
+            say("attention.button"),
             variant="primary",
             min_width=140,
             elem_id="attention-show",
@@ -87,18 +88,18 @@ def tab(service: Service, language: gr.Radio) -> Tab:
         model = gr.Radio(
             _model_choices("en"),
             value=FIRST,
-            label=words("attention_model", "en"),
+            label=say("attention.model"),
             elem_id="attention-model",
             container=False,
         )
     view = gr.Radio(
         _view_choices(FIRST, "en"),
         value="attention",
-        label=words("attention_view", "en"),
+        label=say("attention.view"),
         elem_id="attention-view",
         container=False,
     )
-    part = gr.Radio([], label=words("attention_part", "en"), visible=False, container=False)
+    part = gr.Radio([], label=say("attention.part"), visible=False, container=False)
     message = gr.HTML(elem_id="attention-message")
     # Gradio's own style of buttons and images would spoil the maps.
     picture = gr.HTML(
@@ -109,61 +110,61 @@ def tab(service: Service, language: gr.Radio) -> Tab:
     beware = gr.HTML()
     steps = stepping.make("attention-steps")
     with (
-        gr.Accordion(words("attention_more", "en"), open=False, elem_id="attention-more") as more,
+        gr.Accordion(say("attention.more"), open=False, elem_id="attention-more") as more,
         gr.Row(),
     ):
         with gr.Column(min_width=280):
             kind = gr.Radio(
                 _kind_choices("en"),
                 value="cross",
-                label=words("attention_kind", "en"),
+                label=say("attention.kind"),
                 elem_id="attention-kind",
             )
             layer = gr.Radio(
                 _layer_choices(1, "en", best=True),
                 value="best",
-                label=words("attention_layer", "en"),
+                label=say("attention.layer"),
                 elem_id="attention-layer",
             )
             head = gr.Radio(
                 _number_choices(1, "en"),
                 value="",
-                label=words("attention_head", "en"),
+                label=say("attention.head"),
                 elem_id="attention-head",
             )
         with gr.Column(min_width=280):
             second = gr.Radio(
                 _second_choices("en"),
                 value="",
-                label=words("attention_second", "en"),
+                label=say("attention.second"),
                 elem_id="attention-second",
             )
             unit = gr.Radio(
                 _unit_choices("en"),
                 value="words",
-                label=words("attention_unit", "en"),
+                label=say("attention.unit"),
                 elem_id="attention-unit",
             )
             specials = gr.Radio(
                 _special_choices("en"),
                 value=False,
-                label=words("attention_specials", "en"),
+                label=say("attention.specials"),
                 elem_id="attention-specials",
             )
             scale = gr.Radio(
                 _scale_choices("en"),
                 value=1.0,
-                label=words("attention_scale", "en"),
+                label=say("attention.scale"),
                 elem_id="attention-scale",
             )
             beams = gr.Radio(
                 _beam_choices("en"),
                 value=1,
-                label=words("attention_beams", "en"),
+                label=say("attention.beams"),
                 elem_id="attention-beams",
             )
     with gr.Accordion(
-        words("attention_download", "en"), open=False, elem_id="attention-download"
+        say("attention.download"), open=False, elem_id="attention-download"
     ) as download:
         about = gr.HTML(_about_download("en"))
         with gr.Row(elem_classes="actions"):
@@ -172,9 +173,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
                 for name in FORMATS
             }
     with gr.Row(elem_classes="actions"):
-        onward = gr.Button(
-            words("attention_onward", "en"), min_width=180, elem_id="attention-onward"
-        )
+        onward = gr.Button(say("attention.onward"), min_width=180, elem_id="attention-onward")
     file = gr.JSON(visible=False)
     shown = gr.State("")  # the text on the screen, whatever has been typed since
 
@@ -241,28 +240,29 @@ def tab(service: Service, language: gr.Radio) -> Tab:
     endpoint(attention, **MODEL_EVENT)
 
     def texts(chosen: str) -> list[Any]:
+        say = Language.of(chosen).say
         return [
             _lead(chosen),
             gr.Textbox(
-                label=words("attention_box", chosen),
-                placeholder=words("translate_placeholder", chosen),
+                label=say("attention.box"),
+                placeholder=say("translate.placeholder"),
             ),
-            gr.Button(words("attention_button", chosen)),
-            gr.Radio(_model_choices(chosen), label=words("attention_model", chosen)),
-            gr.Radio(_view_choices(FIRST, chosen), label=words("attention_view", chosen)),
-            gr.Radio(label=words("attention_part", chosen)),
-            gr.Accordion(label=words("attention_more", chosen)),
-            gr.Radio(label=words("attention_kind", chosen)),
-            gr.Radio(label=words("attention_layer", chosen)),
-            gr.Radio(label=words("attention_head", chosen)),
-            gr.Radio(_second_choices(chosen), label=words("attention_second", chosen)),
-            gr.Radio(_unit_choices(chosen), label=words("attention_unit", chosen)),
-            gr.Radio(_special_choices(chosen), label=words("attention_specials", chosen)),
-            gr.Radio(_scale_choices(chosen), label=words("attention_scale", chosen)),
-            gr.Radio(_beam_choices(chosen), label=words("attention_beams", chosen)),
-            gr.Accordion(label=words("attention_download", chosen)),
+            gr.Button(say("attention.button")),
+            gr.Radio(_model_choices(chosen), label=say("attention.model")),
+            gr.Radio(_view_choices(FIRST, chosen), label=say("attention.view")),
+            gr.Radio(label=say("attention.part")),
+            gr.Accordion(label=say("attention.more")),
+            gr.Radio(label=say("attention.kind")),
+            gr.Radio(label=say("attention.layer")),
+            gr.Radio(label=say("attention.head")),
+            gr.Radio(_second_choices(chosen), label=say("attention.second")),
+            gr.Radio(_unit_choices(chosen), label=say("attention.unit")),
+            gr.Radio(_special_choices(chosen), label=say("attention.specials")),
+            gr.Radio(_scale_choices(chosen), label=say("attention.scale")),
+            gr.Radio(_beam_choices(chosen), label=say("attention.beams")),
+            gr.Accordion(label=say("attention.download")),
             _about_download(chosen),
-            gr.Button(words("attention_onward", chosen)),
+            gr.Button(say("attention.onward")),
         ]
 
     components = [lead, text, button, model, view, part, more, kind, layer, head]
@@ -346,7 +346,7 @@ def _draw(service: Service, choice: Choice, language: str) -> Iterator[list[Any]
         yield [cards.problem(problem), "", *leave, ""]
         return
     if not choice.text.strip():
-        yield [_hint(words("attention_empty", language)), "", *leave, ""]
+        yield [_hint(Language.of(language).say("attention.empty")), "", *leave, ""]
         return
     for name in _models(choice):
         if not service.loaded(name):
@@ -358,12 +358,12 @@ def _draw(service: Service, choice: Choice, language: str) -> Iterator[list[Any]
         try:
             units = _units(service, name, choice)
         except RuntimeError as error:
-            reason = {"model": words(f"model_{name}", language), "reason": str(error)}
-            said.append(cards.problem(words("attention_failed", language, **reason)))
+            reason = {"model": Language.of(language).say(f"model.{name}"), "reason": str(error)}
+            said.append(cards.problem(Language.of(language).say("attention.failed", **reason)))
             continue
         if any(note.kind == "language" for unit in units for note in unit.notes):
             chosen = "zh" if is_chinese(choice.text) else language
-            said.append(_hint(words("translate_language", chosen)))
+            said.append(_hint(Language.of(chosen).say("translate.language")))
         said.append(cards.notes(units, language))
         if name == choice.model:
             parts = len(units)
@@ -373,9 +373,9 @@ def _draw(service: Service, choice: Choice, language: str) -> Iterator[list[Any]
         if panel:
             panels.append(panel)
     if parts > 1:
-        said.insert(0, _hint(words("attention_parts", language, total=parts)))
+        said.insert(0, _hint(Language.of(language).say("attention.parts", total=parts)))
     if choice.second == choice.model:
-        said.append(_hint(words("attention_same", language)))
+        said.append(_hint(Language.of(language).say("attention.same")))
     # The same note of two models is said once.
     shown = [
         "".join(dict.fromkeys(said)),
@@ -417,10 +417,11 @@ def _panel(
     service: Service, name: str, choice: Choice, units: Sequence[Translation], language: str
 ) -> tuple[Panel | None, str]:
     """The picture of one model, and what a visitor should know of it."""
+    say = Language.of(language).say
     translation = units[min(choice.part, len(units) - 1)]
     if not translation.source_tokens:
         copied = bool(translation.text)  # a note says so
-        return None, "" if copied else words("attention_empty", language)
+        return None, "" if copied else say("attention.empty")
     if choice.view == "attention" and name in FIXED:
         vector = service.translator(name).vector(translation)
         return Panel(translation, vector=vector), ""
@@ -436,17 +437,17 @@ def _panel(
             )
         map_, layer, head, why = _attention(service, translation, choice, language)
         entropy = _of_heads(_statistics(translation.attention(map_.kind)).entropy, layer, head)
-        lines = [words("attention_entropy", language, entropy=f"{entropy:.1f}")]
+        lines = [say("attention.entropy", entropy=f"{entropy:.1f}")]
         is_best = (layer, head) == service.best_head(name)
         if map_.kind == "cross" and (is_best or name == "lstm-attention"):
-            lines.append(words("attention_best_said", language) if is_best else "")
+            lines.append(say("attention.best_said") if is_best else "")
             lines.append(_alignment(service, name, language))
         about = "\n".join(lines)
     if choice.prefix and name == choice.model:
-        given = words("attention_given", language, count=len(choice.prefix))
+        given = say("attention.given", count=len(choice.prefix))
         about = f"{given}\n{about}"
     if not map_.target_tokens or not map_.source_tokens:
-        return None, words("attention_no_words", language)
+        return None, say("attention.no_words")
     return Panel(translation, map_, layer, head, about=about), why
 
 
@@ -454,13 +455,14 @@ def _attention(
     service: Service, translation: Translation, choice: Choice, language: str
 ) -> tuple[AttentionMap, int | None, int | None, str]:
     """The map that was asked for, or the nearest that the model has, with its layer and head."""
+    say = Language.of(language).say
     kind = choice.kind if choice.kind in translation.attentions else "cross"
     map_ = translation.attention(kind)
     why = ""
     if kind != choice.kind:
-        model = words(f"model_{translation.model}", language)
-        shown = words(f"attention_kind_{kind}", language)
-        why = words("attention_no_kind", language, model=model, kind=shown)
+        model = say(f"model.{translation.model}")
+        shown = say(f"attention.kind_{kind}")
+        why = say("attention.no_kind", model=model, kind=shown)
     if choice.unit == "words":
         map_ = map_.words(specials=choice.specials)
     elif not choice.specials:
@@ -482,7 +484,7 @@ def _alignment(service: Service, name: str, language: str, saliency: bool = Fals
     if rates is None:
         return ""
     own, diagonal = (f"{rate:.2f}" for rate in rates)
-    return words("attention_aer", language, aer=own, diagonal=diagonal)
+    return Language.of(language).say("attention.aer", aer=own, diagonal=diagonal)
 
 
 def _statistics(map: AttentionMap) -> HeadStatistics:
@@ -508,11 +510,12 @@ def _stage(service: Service, choice: Choice, panels: Sequence[Panel], language: 
         return heatmap.render_stage("", figures)
     assert first.map is not None
     found = _statistics(first.translation.attention(first.map.kind))
-    key = "attention_statistics" + "_decoder" * (first.map.kind == "decoder")
+    is_decoder = first.map.kind == "decoder"
+    key = "attention.statistics_decoder" if is_decoder else "attention.statistics"
 
     def about(layer: int, head: int) -> str:
         entropy, end = found.entropy[layer, head], found.end_mass[layer, head]
-        return words(key, language, entropy=f"{entropy:.1f}", end=f"{100 * end:.0f}")
+        return Language.of(language).say(key, entropy=f"{entropy:.1f}", end=f"{100 * end:.0f}")
 
     heads = heatmap.render_heads(
         first.map,
@@ -535,7 +538,7 @@ def _steps(service: Service, choice: Choice, panels: Sequence[Panel], language: 
     if choice.view == "saliency":
         saliency = service.saliency(choice.model, translation)
         rows = saliency.shares(unit="pieces", specials=True).head()
-        about = words("attention_kind_saliency", language)
+        about = Language.of(language).say("attention.kind_saliency")
     elif translation.attentions:
         map_, shown = translation.attention("cross"), panels[0].map
         same = shown is not None and shown.kind == "cross"
@@ -576,7 +579,7 @@ def _options(
     best = not several or service.best_head(choice.model) is not None
     keep_best = choice.best and best
     part_choices = [
-        (words("attention_part_number", language, number=i + 1, total=parts), i)
+        (Language.of(language).say("attention.part_number", number=i + 1, total=parts), i)
         for i in range(parts)
     ]
 
@@ -617,7 +620,7 @@ def _file_maker(service: Service, format: str) -> Any:
 def _file(service: Service, choice: Choice, language: str, format: str) -> dict[str, str] | None:
     """What is shown as a file: `name`, `type`, and `data` in base 64. None where nothing is shown."""
     if too_long(choice.text, language) or not choice.text.strip():
-        gr.Warning(words("attention_empty", language))
+        gr.Warning(Language.of(language).say("attention.empty"))
         return None
     panels = []
     try:
@@ -688,7 +691,7 @@ def _attention_for_api(
 
 
 def _lead(language: str) -> str:
-    return f'<p class="lead">{escape(words("attention_lead", language))}</p>'
+    return f'<p class="lead">{escape(Language.of(language).say("attention.lead"))}</p>'
 
 
 def _caution(panels: Sequence[Panel], language: str) -> str:
@@ -696,7 +699,7 @@ def _caution(panels: Sequence[Panel], language: str) -> str:
 
 
 def _about_download(language: str) -> str:
-    return f'<p class="small">{escape(words("attention_download_about", language))}</p>'
+    return f'<p class="small">{escape(Language.of(language).say("attention.download_about"))}</p>'
 
 
 def _hint(text: str) -> str:
@@ -704,36 +707,40 @@ def _hint(text: str) -> str:
 
 
 def _waiting(service: Service, model: str, language: str) -> str:
-    said = words("card_working" if service.loaded(model) else "card_loading", language)
+    said = Language.of(language).say("card.working" if service.loaded(model) else "card.loading")
     return f'<p class="waiting">{escape(said)}<span class="dots" aria-hidden="true"></span></p>'
 
 
 def _model_choices(language: str) -> list[tuple[str, str]]:
-    return [(words(f"model_{name}", language), name) for name in MODELS]
+    return [(Language.of(language).say(f"model.{name}"), name) for name in MODELS]
 
 
 def _view_choices(model: str, language: str) -> list[tuple[str, str]]:
+    say = Language.of(language).say
     first = "vector" if model in FIXED else "attention"
     return [
-        (words(f"attention_view_{first}", language), "attention"),
-        (words("attention_view_saliency", language), "saliency"),
+        (say(f"attention.view_{first}"), "attention"),
+        (say("attention.view_saliency"), "saliency"),
     ]
 
 
 def _second_choices(language: str) -> list[tuple[str, str]]:
-    return [(words("attention_second_none", language), ""), *_model_choices(language)]
+    return [(Language.of(language).say("attention.second_none"), ""), *_model_choices(language)]
 
 
 def _kind_choices(language: str, kinds: tuple[str, ...] = KINDS) -> list[tuple[str, str]]:
-    return [(words(f"attention_kind_{kind}", language), kind) for kind in kinds]
+    return [(Language.of(language).say(f"attention.kind_{kind}"), kind) for kind in kinds]
 
 
 def _number_choices(count: int, language: str) -> list[tuple[str, Any]]:
-    return [(words("attention_mean", language), ""), *((str(i + 1), i) for i in range(count))]
+    return [
+        (Language.of(language).say("attention.mean"), ""),
+        *((str(i + 1), i) for i in range(count)),
+    ]
 
 
 def _layer_choices(count: int, language: str, best: bool) -> list[tuple[str, Any]]:
-    first = [(words("attention_best_head", language), "best")] if best else []
+    first = [(Language.of(language).say("attention.best_head"), "best")] if best else []
     return [*first, *_number_choices(count, language)]
 
 
@@ -742,19 +749,25 @@ def _or_mean(number: int | None) -> int | str:
 
 
 def _unit_choices(language: str) -> list[tuple[str, str]]:
-    return [(words(f"attention_unit_{unit}", language), unit) for unit in ("words", "pieces")]
+    return [
+        (Language.of(language).say(f"attention.unit_{unit}"), unit) for unit in ("words", "pieces")
+    ]
 
 
 def _special_choices(language: str) -> list[tuple[str, bool]]:
+    say = Language.of(language).say
     return [
-        (words("attention_specials_hidden", language), False),
-        (words("attention_specials_shown", language), True),
+        (say("attention.specials_hidden"), False),
+        (say("attention.specials_shown"), True),
     ]
 
 
 def _scale_choices(language: str) -> list[tuple[str, float]]:
-    return [(words("attention_scale_at", language, weight=f"{scale:g}"), scale) for scale in SCALES]
+    return [
+        (Language.of(language).say("attention.scale_at", weight=f"{scale:g}"), scale)
+        for scale in SCALES
+    ]
 
 
 def _beam_choices(language: str) -> list[tuple[str, int]]:
-    return [(words(f"translate_beams_{number}", language), number) for number in (1, 4)]
+    return [(Language.of(language).say(f"translate.beams_{number}"), number) for number in (1, 4)]

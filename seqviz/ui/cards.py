@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from seqviz.language import Language
 from seqviz.styles import MODEL_STYLES, escape
 from seqviz.translating.notes import Note, merged
 from seqviz.translating.output import french_for_display, repeated_spans
-from seqviz.words import words
 
 if TYPE_CHECKING:
     from seqviz.translating.result import Translation
@@ -21,18 +21,19 @@ if TYPE_CHECKING:
 
 def title(model: str, language: str) -> str:
     """ "2015 · LSTM + attention", plain text."""
-    return f"{MODEL_STYLES[model].year} · {words(f'model_{model}', language)}"
+    return f"{MODEL_STYLES[model].year} · {Language.of(language).say(f'model.{model}')}"
 
 
 def card(model: str, language: str, body: str, *, footer: str = "", busy: bool = False) -> str:
     """A model's card around `body`, which is markup."""
+    spoken = Language.of(language)
     waiting = ' aria-busy="true"' if busy else ""
     return (
         f'<section class="card" data-model="{model}"{waiting}>'
         f'<header><h2><span class="year">{MODEL_STYLES[model].year}</span> '
-        f"{escape(words(f'model_{model}', language))}</h2>"
+        f"{escape(spoken.say(f'model.{model}'))}</h2>"
         f"{drawing(model, language)}"
-        f'<p class="how">{escape(words(f"how_{model}", language))}</p></header>'
+        f'<p class="how">{escape(spoken.within("how").say(model))}</p></header>'
         f"{body}" + (f'<footer class="small">{footer}</footer>' if footer else "") + "</section>"
     )
 
@@ -78,11 +79,12 @@ def target_text(
     sure = word_probabilities(translation)
 
     def word(index: int) -> str:
+        say = Language.of(language).say
         text = translation.target_words[index]
         known = meanings(text) if meanings else ()
-        said = words("card_sure", language, percent=f"{100 * sure[index]:.0f}")
+        said = say("card.sure", percent=f"{100 * sure[index]:.0f}")
         if known:
-            said = f"{words('card_meaning', language, text=', '.join(known))} · {said}"
+            said = f"{say('card.meaning', text=', '.join(known))} · {said}"
         return (
             f'<span style="--sure:{sure[index]:.2f}" title="{escape(said)}">'
             f"{escape(french(text))}</span>"
@@ -102,7 +104,7 @@ def target(
     if any(item.source.strip() for item in translations) and not any(
         item.text for item in translations
     ):
-        return f'<p class="waiting">{escape(words("card_silent", language))}</p>'
+        return f'<p class="waiting">{escape(Language.of(language).say("card.silent"))}</p>'
     paragraphs = [
         target_text(translation, language, meanings)
         for translation in translations
@@ -121,23 +123,26 @@ def target(
 
 def note_text(note: Note, language: str) -> str:
     """A note in the language of the page, plain text; in English where it has no words for it."""
+    say = Language.of(language).within("note").say
     values = list(note.values)
     try:
+        if note.kind in ("empty", "surrogate", "capitals", "copied"):
+            return say(note.kind)
         if note.kind == "unknown":
-            return words("note_unknown", language, shown=" ".join(map(str, values)))
+            return say("unknown", shown=" ".join(map(str, values)))
         if note.kind == "truncated":
-            return words("note_truncated", language, pieces=values[0], read=values[1])
+            return say("truncated", pieces=values[0], read=values[1])
         if note.kind in ("split", "limit", "forced"):
-            return words(f"note_{note.kind}", language, number=values[0])
+            return say(note.kind, number=values[0])
         if note.kind == "numbers":
             missing, invented = (", ".join(dict.fromkeys(map(str, which))) for which in values)
             which = "" if missing and invented else "_missing" if missing else "_invented"
-            return words(f"note_numbers{which}", language, missing=missing, invented=invented)
+            return say(f"numbers{which}", missing=missing, invented=invented)
         if note.kind == "repetition":
-            return words("note_repetition", language, shown=values[0])
-        return words(f"note_{note.kind}", language)
-    except (KeyError, IndexError, ValueError):
-        return note.message
+            return say("repetition", shown=values[0])
+    except (IndexError, ValueError):
+        pass  # a note without its values
+    return note.message
 
 
 def notes(translations: Iterable[Translation], language: str) -> str:
@@ -160,26 +165,20 @@ def problem(message: str) -> str:
 # Numbers
 
 
-def large_number(number: float, language: str) -> str:
-    """20,000,000 as "20.0 M" or "2000 万"."""
-    if language == "zh":
-        return f"{number / 1e8:.2f} 亿" if number >= 1e8 else f"{number / 1e4:.0f} 万"
-    return f"{number / 1e6:.1f} M" if number >= 1e5 else f"{number / 1e3:.0f} k"
-
-
 def budget(training: dict[str, Any], language: str) -> str:
     """Training budget and overall score, as markup."""
+    say = Language.of(language).say
     tokens = training.get("target_tokens")
     score = training.get("dev_bleu") or {}
     if isinstance(tokens, int | float):
-        seen = words("card_trained", language, tokens=large_number(tokens, language))
+        seen = say("card.trained", tokens=Language.of(language).number(tokens))
     else:
-        seen = words("card_trained_unknown", language)
+        seen = say("card.trained_unknown")
     if isinstance(score.get("score"), int | float):
-        bleu = words("card_bleu", language, score=f"{score['score']:.1f}")
+        bleu = say("card.bleu", score=f"{score['score']:.1f}")
         bleu = f'<span title="{escape(str(score.get("signature", "")))}">{escape(bleu)}</span>'
     else:
-        bleu = escape(words("card_bleu_unknown", language))
+        bleu = escape(say("card.bleu_unknown"))
     return f"{escape(seen)}<br>{bleu}"
 
 
@@ -191,9 +190,8 @@ def speed(translations: Sequence[Translation], language: str) -> str:
         return ""
     digits = 2 if seconds < 10 else 1
     return escape(
-        words(
-            "card_speed",
-            language,
+        Language.of(language).say(
+            "card.speed",
             seconds=f"{seconds:.{digits}f}",
             speed=f"{tokens / seconds:,.0f}",
         )
@@ -242,7 +240,7 @@ def drawing(model: str, language: str) -> str:
             line(xs[0], y, xs[-1], y, 0.9, 1.4)
     for y in (top, bottom):
         dots += [f'<circle cx="{x:g}" cy="{y:g}" r="3.6"/>' for x in xs]
-    label = escape(words(f"drawing_{model}", language))
+    label = escape(Language.of(language).within("drawing").say(model))
     return (
         f'<svg class="drawing" viewBox="0 0 194 70" role="img" aria-label="{label}">'
         f'<g stroke="var(--{model})" fill="none" stroke-linecap="round">{"".join(lines)}</g>'

@@ -14,11 +14,11 @@ import gradio as gr
 
 from seqviz.inline import as_element
 from seqviz.lab import EXPERIMENTS, SCHEMA, claims
+from seqviz.language import LANGUAGES, Language
 from seqviz.styles import escape
 from seqviz.ui import measured
 from seqviz.ui.measured import DAMAGED
 from seqviz.ui.service import MODELS, Service
-from seqviz.words import LANGUAGES, words
 
 _SENTENCE = re.compile(r"(?<=\.) (?=[A-Z])|(?<=。)(?=.)")
 """Between two sentences."""
@@ -35,11 +35,12 @@ def column(service: Service, language: str) -> str:
 
 
 def _experiment(service: Service, name: str, language: str) -> str:
-    title = escape(words(f"lab_{name}_question", language))
-    about = escape(words(f"lab_{name}_about", language))
+    say = Language.of(language).say
+    title = escape(say(f"lab.{name}_question"))
+    about = escape(say(f"lab.{name}_about"))
     report = read(service, name)
     if isinstance(report, str):
-        body = f'<p class="hint">{escape(words(report, language, command=_command(name)))}</p>'
+        body = f'<p class="hint">{escape(say(report, command=_command(name)))}</p>'
     else:
         body = _measured(service, name, report, language)
     return (
@@ -49,18 +50,18 @@ def _experiment(service: Service, name: str, language: str) -> str:
 
 
 def _measured(service: Service, name: str, report: Mapping[str, Any], language: str) -> str:
+    say = Language.of(language).say
     says = str(report["says"][language])
     older = ""
     if is_older(service, report):
-        older = f'<p class="hint">{escape(words("lab_older", language))}</p>'
-    told = words(
-        "lab_measured",
-        language,
+        older = f'<p class="hint">{escape(say("lab.older"))}</p>'
+    told = say(
+        "lab.measured",
         command=str(report["command"]),
         hardware=str(report["hardware"]),
         date=str(report["created"])[:10],
     )
-    label = f"{words(f'lab_{name}_question', language)} {says}"
+    label = f"{say(f'lab.{name}_question')} {says}"
     answer, more = _answer(says)
     return (
         f'{older}<p class="answer">{escape(answer)}</p>'
@@ -82,15 +83,15 @@ def read(service: Service, name: str) -> dict[str, Any] | str:
     try:
         report = service.report(name)
         if report is None:
-            return "lab_none"
+            return "lab.none"
         said = [report["says"][language] for language in LANGUAGES]
         told = [report[key] for key in ("command", "hardware", "created")]
         if report["schema"] != SCHEMA or not all(
             isinstance(one, str) and one for one in said + told
         ):
-            return "lab_damaged"
+            return "lab.damaged"
     except (OSError, *DAMAGED):
-        return "lab_damaged"
+        return "lab.damaged"
     return report
 
 
@@ -138,6 +139,7 @@ def _command(name: str) -> str:
 
 def table(service: Service, language: str) -> str:
     """The article's claims beside the literature and what was measured here."""
+    say = Language.of(language).say
     reports = {}
     for name in claims.REPORTS:
         report = _report(service, name)
@@ -145,13 +147,13 @@ def table(service: Service, language: str) -> str:
             reports[name] = report
     rows = "".join(_claim(claim, reports, language) for claim in claims.CLAIMS)
     heads = "".join(
-        f'<th scope="col">{escape(words(f"lab_claims_{key}", language))}</th>'
+        f'<th scope="col">{escape(say(f"lab.claims_{key}"))}</th>'
         for key in ("article", "literature", "measured", "verdict")
     )
     return (
         f'<section class="experiment claims"><h2>'
-        f"{escape(words('lab_claims_title', language))}</h2>"
-        f'<p class="small">{escape(words("lab_claims_about", language))}</p>'
+        f"{escape(say('lab.claims_title'))}</h2>"
+        f'<p class="small">{escape(say("lab.claims_about"))}</p>'
         f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></section>"
     )
 
@@ -168,6 +170,7 @@ def _report(service: Service, name: str) -> dict[str, Any] | None:
 
 
 def _claim(claim: claims.Claim, reports: Mapping[str, Any], language: str) -> str:
+    say = Language.of(language).say
     try:
         found = claim.judge(reports)
     except (OSError, *DAMAGED):
@@ -175,7 +178,7 @@ def _claim(claim: claims.Claim, reports: Mapping[str, Any], language: str) -> st
     command = "".join(
         f'<code class="command">{escape(command)}</code>' for command in found.commands
     )
-    verdict = escape(words(f"lab_verdict_{found.verdict}", language))
+    verdict = escape(say(f"lab.verdict_{found.verdict}"))
     cells = (
         ("article", escape(claim.article[language])),
         ("literature", escape(claim.literature[language])),
@@ -185,7 +188,7 @@ def _claim(claim: claims.Claim, reports: Mapping[str, Any], language: str) -> st
     return (
         "<tr>"
         + "".join(
-            f'<td data-label="{escape(words(f"lab_claims_{key}", language))}">{cell}</td>'
+            f'<td data-label="{escape(say(f"lab.claims_{key}"))}">{cell}</td>'
             for key, cell in cells
         )
         + "</tr>"

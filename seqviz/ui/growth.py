@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
-from seqviz.words import words
+from seqviz.language import Language
 
 OWN = "own"
 """Stands for the visitor's own text where the id of a passage is expected."""
@@ -43,7 +43,7 @@ class Growth:
     Attributes:
         id: of the passage, or `OWN`.
         stages: at least one.
-        notes: what a visitor should know, as keys of `seqviz.words` with their values.
+        notes: what a visitor should know, as keys of `seqviz.language` with their values.
     """
 
     id: str
@@ -65,11 +65,11 @@ class GrowthError(ValueError):
     """A text that cannot grow; `say` says why in a language of the page."""
 
     def __init__(self, key: str, **values: Any) -> None:
-        super().__init__(words(key, "en", **values))
+        super().__init__(Language.of("en").say(key, **values))
         self._key, self._values = key, values
 
     def say(self, language: str) -> str:
-        return words(self._key, language, **self._values)
+        return Language.of(language).say(self._key, **self._values)
 
 
 def passage(entry: dict[str, Any]) -> Growth:
@@ -87,26 +87,26 @@ def own(text: Any) -> Growth:
         GrowthError: no text, nothing in it, or a first sentence over the cap.
     """
     if not isinstance(text, str):
-        raise GrowthError("length_own_type", kind=type(text).__name__)
+        raise GrowthError("length.own_type", kind=type(text).__name__)
     if len(text) > MAX_CHARACTERS:
         raise GrowthError(
-            "translate_too_long", number=f"{len(text):,}", limit=f"{MAX_CHARACTERS:,}"
+            "translate.too_long", number=f"{len(text):,}", limit=f"{MAX_CHARACTERS:,}"
         )
     every = sentences(text)
     if not every:
-        raise GrowthError("length_own_empty", limit=MAX_WORDS)
+        raise GrowthError("length.own_empty", limit=MAX_WORDS)
     used = within_cap(every)
     if not used:
-        raise GrowthError("length_own_cap", number=len(every[0].split()), limit=MAX_WORDS)
+        raise GrowthError("length.own_cap", number=len(every[0].split()), limit=MAX_WORDS)
     notes: list[tuple[str, dict[str, Any]]] = []
     if len(used) < len(every):
         values = {"number": len(used), "total": len(every), "limit": MAX_WORDS}
-        notes.append(("length_own_cut", values))
+        notes.append(("length.own_cut", values))
     ends = steps(len(used), MAX_STAGES)
     if len(ends) < len(used):
-        notes.append(("length_own_grouped", {"number": len(used), "stages": len(ends)}))
+        notes.append(("length.own_grouped", {"number": len(used), "stages": len(ends)}))
     if len(used) == len(every) == 1:
-        notes.append(("length_own_single", {}))
+        notes.append(("length.own_single", {}))
     stages = (Stage(" ".join(used[:end]), sentences=tuple(used[:end])) for end in ends)
     return Growth(OWN, tuple(stages), tuple(notes))
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import gradio as gr
 
+from seqviz.language import Language
 from seqviz.styles import escape
 from seqviz.ui import cards, experiments, live, measured, telephone
 from seqviz.ui.growth import paragraphs
 from seqviz.ui.service import MODELS, Service
 from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, Tab, endpoint
 from seqviz.ui.translate import checked_text, is_chinese, is_own, too_long
-from seqviz.words import words
 
 FIRST_WORDS = 40
 """The text shown first is the stage nearest to so many words of the passage that Length shows first."""
@@ -24,23 +24,22 @@ FIRST_WORDS = 40
 
 def tab(service: Service, language: gr.Radio, this: gr.Tab) -> Tab:
     """Make the tab inside `this`."""
+    say = Language.of("en").say
     lead = gr.HTML(_lead("en"))
     text = gr.Textbox(
         first_text(service),
-        label=words("lab_box", "en"),
-        placeholder=words("translate_placeholder", "en"),
+        label=say("lab.box"),
+        placeholder=say("translate.placeholder"),
         lines=3,
         max_lines=8,
         elem_id="lab-source",
     )
     with gr.Row(elem_classes="actions"):
-        button = gr.Button(
-            words("lab_button", "en"), variant="primary", min_width=140, elem_id="lab-show"
-        )
+        button = gr.Button(say("lab.button"), variant="primary", min_width=140, elem_id="lab-show")
         end = gr.Radio(
             _end_choices("en"),
             value=telephone.ENDS[0],
-            label=words("lab_end", "en"),
+            label=say("lab.end"),
             container=False,
             min_width=240,
             elem_id="lab-end",
@@ -112,13 +111,12 @@ def tab(service: Service, language: gr.Radio, this: gr.Tab) -> Tab:
     endpoint(report, queue=False)
 
     def texts(chosen: str) -> list[Any]:
+        say = Language.of(chosen).say
         return [
             _lead(chosen),
-            gr.Textbox(
-                label=words("lab_box", chosen), placeholder=words("translate_placeholder", chosen)
-            ),
-            gr.Button(words("lab_button", chosen)),
-            gr.Radio(_end_choices(chosen), label=words("lab_end", chosen)),
+            gr.Textbox(label=say("lab.box"), placeholder=say("translate.placeholder")),
+            gr.Button(say("lab.button")),
+            gr.Radio(_end_choices(chosen), label=say("lab.end")),
             *run.texts(chosen),
         ]
 
@@ -154,23 +152,24 @@ def first_text(service: Service) -> str:
 
 def draw_game(service: Service, source: str | None, end: str, language: str) -> Iterator[str]:
     """The pictures of the telephone game, or what is wrong with the text."""
+    say = Language.of(language).say
     source = source or ""
     text = " ".join(paragraphs(source))
     if problem := too_long(source, language):
         yield cards.problem(problem)
         return
     if not text:
-        yield f'<p class="hint">{escape(words("lab_game_empty", language))}</p>'
+        yield f'<p class="hint">{escape(say("lab.game_empty"))}</p>'
         return
     if not all(service.loaded(name) for name in MODELS):
         yield _game(telephone.waiting(language))
     hint = ""
     if is_chinese(text):
-        hint = f'<p class="hint">{escape(words("translate_language", language))}</p>'
+        hint = f'<p class="hint">{escape(say("translate.language"))}</p>'
     try:
         yield hint + _game(telephone.game(service, text, end, language))
     except ValueError:
-        yield f'<p class="hint">{escape(words("lab_game_long", language))}</p>'
+        yield f'<p class="hint">{escape(say("lab.game_long"))}</p>'
 
 
 def answer(service: Service, text: Any) -> dict[str, dict[str, Any]]:
@@ -198,12 +197,13 @@ def _game(pictures: list[str]) -> str:
 
 
 def _lead(language: str) -> str:
+    say = Language.of(language).say
     return (
-        f'<p class="lead">{escape(words("lab_lead", language))}</p>'
-        f'<h2 class="lab-title">{escape(words("lab_game_title", language))}</h2>'
-        f'<p class="small">{escape(words("lab_game_about", language))}</p>'
+        f'<p class="lead">{escape(say("lab.lead"))}</p>'
+        f'<h2 class="lab-title">{escape(say("lab.game_title"))}</h2>'
+        f'<p class="small">{escape(say("lab.game_about"))}</p>'
     )
 
 
 def _end_choices(language: str) -> list[tuple[str, str]]:
-    return [(words(f"lab_end_{end}", language), end) for end in telephone.ENDS]
+    return [(Language.of(language).say(f"lab.end_{end}"), end) for end in telephone.ENDS]

@@ -13,6 +13,7 @@ from typing import Any
 
 import gradio as gr
 
+from seqviz.language import LANGUAGES, Language
 from seqviz.styles import escape
 from seqviz.ui import cards, growth, measured, stages
 from seqviz.ui.growth import MAX_WORDS, OWN, Growth, GrowthError
@@ -20,7 +21,6 @@ from seqviz.ui.service import BLEU_SETTINGS, CHRF_SETTINGS, MODELS, Service
 from seqviz.ui.stages import Shown
 from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, Tab, endpoint
 from seqviz.ui.translate import is_chinese
-from seqviz.words import LANGUAGES, words
 
 FIRST_STAGE = 4
 METRICS = ("bleu", "chrf")
@@ -34,6 +34,7 @@ for (const wait of [0, 100, 500, 1500]) setTimeout(follow, wait);
 
 def tab(service: Service, language: gr.Radio) -> Tab:
     """Make the tab inside the current ``gr.Tab``."""
+    say = Language.of("en").say
     passages = service.passages()
     chosen = measured.chosen_passages(service)
     first = chosen[0] if chosen else passages[0]["id"]
@@ -44,26 +45,26 @@ def tab(service: Service, language: gr.Radio) -> Tab:
         passage = gr.Dropdown(
             _passage_choices(passages, "en"),
             value=first,
-            label=words("length_passage", "en"),
+            label=say("length.passage"),
             filterable=False,
             min_width=220,
             elem_id="passage",
         )
         opposite = gr.Button("", size="sm", visible=False, elem_id="opposite")
         # One of the two is shown; which one, the script says.
-        grow = gr.Button(words("length_grow", "en"), min_width=120, elem_id="grow")
-        pause = gr.Button(words("length_pause", "en"), min_width=120, elem_id="pause")
+        grow = gr.Button(say("length.grow"), min_width=120, elem_id="grow")
+        pause = gr.Button(say("length.pause"), min_width=120, elem_id="pause")
     with gr.Row(elem_classes="actions low", visible=False, elem_id="own-row") as own_row:
         own = gr.Textbox(
             "",
-            label=words("length_own_box", "en"),
-            placeholder=words("length_own_placeholder", "en", limit=MAX_WORDS),
+            label=say("length.own_box"),
+            placeholder=say("length.own_placeholder", limit=MAX_WORDS),
             lines=2,
             max_lines=8,
             elem_id="own",
         )
         own_button = gr.Button(
-            words("length_own_button", "en"), variant="primary", min_width=100, elem_id="own-show"
+            say("length.own_button"), variant="primary", min_width=100, elem_id="own-show"
         )
     picks = gr.Number(0, visible="hidden")  # how often a person has picked a text
     message = gr.HTML(elem_id="length-message")
@@ -73,7 +74,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
             most,
             value=FIRST_STAGE,
             step=1,
-            label=words("length_slider", "en"),
+            label=say("length.slider"),
             buttons=[],
             elem_id="length-slider",
         )
@@ -86,14 +87,14 @@ def tab(service: Service, language: gr.Radio) -> Tab:
                 curve = gr.Radio(
                     _curve_choices("en"),
                     value=measured.CURVES[0],
-                    label=words("length_curve", "en"),
+                    label=say("length.curve"),
                     container=False,
                     elem_id="curve",
                 )
                 metric = gr.Radio(
                     _metric_choices("en"),
                     value="bleu",
-                    label=words("length_metric", "en"),
+                    label=say("length.metric"),
                     container=False,
                     elem_id="metric",
                 )
@@ -104,7 +105,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
     details = gr.HTML(measured.details(service, "en"), elem_id="measured-details")
     how = gr.HTML(_how("en"))
     with gr.Row(elem_classes="actions"):
-        onward = gr.Button(words("length_onward", "en"), min_width=180, elem_id="length-onward")
+        onward = gr.Button(say("length.onward"), min_width=180, elem_id="length-onward")
 
     def draw(
         passage_id: str, own_text: str, chosen: str, request: gr.Request
@@ -178,23 +179,24 @@ def tab(service: Service, language: gr.Radio) -> Tab:
     endpoint(length, **MODEL_EVENT)
 
     def texts(chosen: str) -> list[Any]:
+        say = Language.of(chosen).say
         return [
             _lead(chosen),
-            gr.Dropdown(_passage_choices(passages, chosen), label=words("length_passage", chosen)),
-            gr.Button(words("length_grow", chosen)),
-            gr.Button(words("length_pause", chosen)),
+            gr.Dropdown(_passage_choices(passages, chosen), label=say("length.passage")),
+            gr.Button(say("length.grow")),
+            gr.Button(say("length.pause")),
             gr.Textbox(
-                label=words("length_own_box", chosen),
-                placeholder=words("length_own_placeholder", chosen, limit=MAX_WORDS),
+                label=say("length.own_box"),
+                placeholder=say("length.own_placeholder", limit=MAX_WORDS),
             ),
-            gr.Button(words("length_own_button", chosen)),
-            gr.Slider(label=words("length_slider", chosen)),
-            gr.Radio(_curve_choices(chosen), label=words("length_curve", chosen)),
-            gr.Radio(_metric_choices(chosen), label=words("length_metric", chosen)),
+            gr.Button(say("length.own_button")),
+            gr.Slider(label=say("length.slider")),
+            gr.Radio(_curve_choices(chosen), label=say("length.curve")),
+            gr.Radio(_metric_choices(chosen), label=say("length.metric")),
             measured.panel(service, chosen),
             measured.details(service, chosen),
             _how(chosen),
-            gr.Button(words("length_onward", chosen)),
+            gr.Button(say("length.onward")),
         ]
 
     return Tab(
@@ -309,7 +311,7 @@ def _text(service: Service, passage_id: Any, own_text: Any) -> Growth:
         return service.growth(passage_id)
     except KeyError:
         known = ", ".join(passage["id"] for passage in service.passages())
-        raise GrowthError("length_unknown", known=known, got=f"{passage_id!r:.40}") from None
+        raise GrowthError("length.unknown", known=known, got=f"{passage_id!r:.40}") from None
 
 
 def restore(
@@ -345,22 +347,23 @@ def _fit(service: Service, passage_id: Any, own_text: Any, stage: Any) -> Any:
 
 def _message(service: Service, text: Growth, own_text: Any, language: str) -> str:
     """What to know about this text: why it is shown, or how it was cut."""
+    say = Language.of(language).say
     if text.id != OWN:
         chosen = measured.chosen_passages(service)
         if chosen is None or text.id not in chosen[:2]:
             return ""
         if text.id == chosen[0]:
-            said = words("length_first", language, number=len(service.passages()))
+            said = say("length.first", number=len(service.passages()))
         else:
-            said = words("length_opposite_said", language)
+            said = say("length.opposite_said")
         if chosen[2]:
-            said += ("" if language == "zh" else " ") + words("length_older", language)
+            said = Language.of(language).join([said, say("length.older")])
         return f'<p class="small">{escape(said)}</p>'
-    hints = [words(key, language, **values) for key, values in text.notes]
+    hints = [say(key, **values) for key, values in text.notes]
     if is_chinese(own_text):
-        hints.insert(0, words("translate_language", language))
+        hints.insert(0, say("translate.language"))
     markup = "".join(map(_hint, hints))
-    return f'{markup}<p class="small">{escape(words("length_own_agreement", language))}</p>'
+    return f'{markup}<p class="small">{escape(say("length.own_agreement"))}</p>'
 
 
 def _other(service: Service, passage_id: Any) -> str | None:
@@ -376,9 +379,9 @@ def _opposite_button(service: Service, passage_id: Any, language: str) -> Any:
     if other is None or passage_id == OWN:
         return gr.Button(visible=False)
     chosen = measured.chosen_passages(service)
-    key = "length_median" if chosen and other == chosen[0] else "length_opposite"
+    key = "length.median" if chosen and other == chosen[0] else "length.opposite"
     title = service.passage(other)["title"][language if language in LANGUAGES else "en"]
-    return gr.Button(words(key, language, title=title), visible=True)
+    return gr.Button(Language.of(language).say(key, title=title), visible=True)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -394,7 +397,7 @@ def answer(
         text = _text(service, OWN if is_own else passage_id, own_text)
         count = len(text.stages)
         if isinstance(stage, bool) or not isinstance(stage, int) or not 1 <= stage <= count:
-            raise GrowthError("length_stage", count=count, got=f"{stage!r:.40}")
+            raise GrowthError("length.stage", count=count, got=f"{stage!r:.40}")
     except GrowthError as error:
         raise gr.Error(error.say(language), print_exception=False) from error
     shown = text.stages[stage - 1]
@@ -423,7 +426,7 @@ def answer(
         "words": len(shown.english.split()),
         "english": shown.english,
         "reference": shown.french,
-        "notes": [words(key, language, **values) for key, values in text.notes],
+        "notes": [Language.of(language).say(key, **values) for key, values in text.notes],
         "models": answers,
     }
 
@@ -433,22 +436,22 @@ def answer(
 
 
 def _how(language: str) -> str:
-    text = words(
-        "length_how_text",
-        language,
+    say = Language.of(language).say
+    text = say(
+        "length.how_text",
         bleu=BLEU_SETTINGS,
         chrf=CHRF_SETTINGS,
         version=version("sacrebleu"),
     )
-    about = words("length_bars_about", language)
+    about = say("length.bars_about")
     return (
-        f"<details><summary>{escape(words('length_how', language))}</summary>"
+        f"<details><summary>{escape(say('length.how'))}</summary>"
         f"<p>{escape(text)}</p><p>{escape(about)}</p></details>"
     )
 
 
 def _lead(language: str) -> str:
-    return f'<p class="lead">{escape(words("length_lead", language))}</p>'
+    return f'<p class="lead">{escape(Language.of(language).say("length.lead"))}</p>'
 
 
 def _hint(said: str) -> str:
@@ -457,15 +460,13 @@ def _hint(said: str) -> str:
 
 def _passage_choices(passages: list[dict[str, Any]], language: str) -> list[tuple[str, str]]:
     choices = [(passage["title"][language], passage["id"]) for passage in passages]
-    return [*choices, (words("length_own", language), OWN)]
+    return [*choices, (Language.of(language).say("length.own"), OWN)]
 
 
 def _curve_choices(language: str) -> list[tuple[str, str]]:
-    names = {
-        curve: words(f"length_{curve.replace('-', '_')}", language) for curve in measured.CURVES
-    }
-    return [(name, curve) for curve, name in names.items()]
+    say = Language.of(language).within("length").say
+    return [(say(curve), curve) for curve in measured.CURVES]
 
 
 def _metric_choices(language: str) -> list[tuple[str, str]]:
-    return [(words(f"length_corpus_{metric}", language), metric) for metric in METRICS]
+    return [(Language.of(language).say(f"length.corpus_{metric}"), metric) for metric in METRICS]

@@ -13,10 +13,10 @@ from typing import Any
 
 import gradio as gr
 
+from seqviz.language import LANGUAGES, Language
 from seqviz.ui.growth import MAX_CHARACTERS, OWN
 from seqviz.ui.service import MODELS, Service
 from seqviz.ui.tab import QUICK_EVENT
-from seqviz.words import LANGUAGES, words
 
 TABS = ("translate", "length", "attention", "lab")
 MAX_TEXT = 2_000
@@ -63,9 +63,13 @@ def copy_button(language: gr.Radio, values: Mapping[str, Any]) -> gr.Button:
         values: components by what they stand for: ``text-TAB`` for each of `TABS`, ``passage``, ``model``.
             The stage is where the slider stands.
     """
-    button = gr.Button(words("link_copy", "en"), size="sm", min_width=100, elem_id="copy-link")
+    button = gr.Button(
+        Language.of("en").say("link.copy"), size="sm", min_width=100, elem_id="copy-link"
+    )
     said = {
-        chosen: {key: words(f"link_{key}", chosen) for key in ("copied", "failed", "long")}
+        chosen: {
+            key: Language.of(chosen).within("link").say(key) for key in ("copied", "failed", "long")
+        }
         for chosen in LANGUAGES
     }
     page = {"tabs": TABS, "names": list(values), "limit": MAX_TEXT, "said": said}

@@ -7,10 +7,10 @@ from typing import Any
 
 import gradio as gr
 
+from seqviz.language import Language
 from seqviz.styles import escape
 from seqviz.ui import cards
 from seqviz.ui.tab import MODEL_EVENT, Tab, endpoint
-from seqviz.words import words
 
 SECONDS = 8.0
 """After which no new part of the measurement begins."""
@@ -20,7 +20,9 @@ def block(language: gr.Radio) -> Tab:
     """A button and what it measures."""
     with gr.Column(elem_classes="live", elem_id="live"):
         about = gr.HTML(_about("en"))
-        button = gr.Button(words("lab_live_button", "en"), elem_id="live-run", min_width=200)
+        button = gr.Button(
+            Language.of("en").say("lab.live_button"), elem_id="live-run", min_width=200
+        )
         result = gr.HTML(elem_id="live-result")
 
     button.click(
@@ -46,7 +48,7 @@ def block(language: gr.Radio) -> Tab:
     endpoint(cost, **MODEL_EVENT)
 
     def texts(chosen: str) -> list[Any]:
-        return [_about(chosen), gr.Button(words("lab_live_button", chosen))]
+        return [_about(chosen), gr.Button(Language.of(chosen).say("lab.live_button"))]
 
     return Tab(components=[about, button], texts=texts)
 
@@ -59,7 +61,7 @@ def measure() -> dict[str, Any]:
 
 def run(language: str) -> Iterator[str]:
     """That it is being measured, then what came out."""
-    said = words("lab_live_waiting", language)
+    said = Language.of(language).say("lab.live_waiting")
     yield f'<p class="waiting" role="status">{escape(said)}<span class="dots"></span></p>'
     try:
         yield markup(measure(), language)
@@ -72,9 +74,8 @@ def markup(results: dict[str, Any], language: str) -> str:
     from seqviz import plotting
 
     says = str(results["says"][language])
-    told = words(
-        "lab_live_told",
-        language,
+    told = Language.of(language).say(
+        "lab.live_told",
         hardware=str(results["hardware"]),
         load=f"{results['load_average']['before']:.1f}",
     )
@@ -86,7 +87,8 @@ def markup(results: dict[str, Any], language: str) -> str:
 
 
 def _about(language: str) -> str:
+    say = Language.of(language).say
     return (
-        f"<h2>{escape(words('lab_live_title', language))}</h2>"
-        f'<p class="small">{escape(words("lab_live_about", language))}</p>'
+        f"<h2>{escape(say('lab.live_title'))}</h2>"
+        f'<p class="small">{escape(say("lab.live_about"))}</p>'
     )

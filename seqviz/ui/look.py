@@ -8,9 +8,9 @@ from pathlib import Path
 import gradio as gr
 
 from seqviz import heatmap
+from seqviz.language import LANGUAGES, Language
 from seqviz.styles import MODEL_STYLES
 from seqviz.ui import stepping
-from seqviz.words import LANGUAGES, words
 
 _HERE = Path(__file__).parent
 _COLOURS = " ".join(f"--{name}: {style.color};" for name, style in MODEL_STYLES.items())
@@ -24,7 +24,7 @@ _SCRIPT = "\n".join(
 )
 _QUEUE = {
     language: {
-        key: words(f"queue_{key}", language)
+        key: Language.of(language).within("queue").template(key)
         for key in ("place", "full", "full_title", "lost", "lost_title")
     }
     for language in LANGUAGES
@@ -34,8 +34,10 @@ HEAD = f"<script>{_SCRIPT}</script>{heatmap.HEAD}{stepping.HEAD}"
 
 
 def language_script() -> str:
-    """Script for a change of language; titles come from `seqviz.words`."""
-    titles = json.dumps({language: words("page_title", language) for language in LANGUAGES})
+    """Script for a change of language; titles come from `seqviz.language`."""
+    titles = json.dumps(
+        {language: Language.of(language).say("page.title") for language in LANGUAGES}
+    )
     return f"(chosen) => window.seqviz.language(chosen, {titles}[chosen])"
 
 

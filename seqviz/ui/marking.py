@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from seqviz.language import Language
 from seqviz.styles import escape
 from seqviz.ui import curves
 from seqviz.ui.service import MODELS, counted
-from seqviz.words import words
 
 if TYPE_CHECKING:
     from seqviz.coverage import Word
@@ -23,15 +23,16 @@ def word(text: str, found: Mapping[str, bool | None], language: str) -> str:
     Args:
         found: by model, whether its output has the word; None where that is not judged.
     """
+    say = Language.of(language).say
     judged = {name: is_found for name, is_found in found.items() if is_found is not None}
     if not judged:
         return escape(text)
     absent = [name for name, is_found in judged.items() if not is_found]
     if absent:
-        models = ", ".join(words(f"model_{name}", language) for name in absent)
-        said = words("length_not_found", language, models=models)
+        models = ", ".join(say(f"model.{name}") for name in absent)
+        said = say("length.not_found", models=models)
     elif len(judged) == len(MODELS):
-        said = words("length_found_all", language)
+        said = say("length.found_all")
     else:
         said = ""
     classes = " ".join(
@@ -45,15 +46,16 @@ def word(text: str, found: Mapping[str, bool | None], language: str) -> str:
 
 def legend(language: str, marked: bool) -> str:
     """What the bars under words mean, or why there are none."""
+    say = Language.of(language).say
     if not marked:
-        return escape(words("length_bars_none", language))
+        return escape(say("length.bars_none"))
     keys = "".join(
         f'<span class="bar-key"><i class="w {_only(index)}"></i>'
-        f"{escape(words(f'model_{name}', language))}</span>"
+        f"{escape(say(f'model.{name}'))}</span>"
         for index, name in enumerate(MODELS)
     )
-    about = escape(words("length_bars_about", language))
-    return f'<span title="{about}">{escape(words("length_bars", language))}</span> {keys}'
+    about = escape(say("length.bars_about"))
+    return f'<span title="{about}">{escape(say("length.bars"))}</span> {keys}'
 
 
 def _only(index: int) -> str:
@@ -63,11 +65,12 @@ def _only(index: int) -> str:
 
 def unseen(marks: Marks, language: str) -> str:
     """The words not found, model by model, for those who do not see the bars."""
+    say = Language.of(language).say
     missing = []
     for name, row in marks.items():
         if absent := [one.text.strip(".,?!;:\"'()") for one in row if one.found is False]:
-            model = words(f"model_{name}", language)
-            said = words("length_not_found_words", language, model=model, words=", ".join(absent))
+            model = say(f"model.{name}")
+            said = say("length.not_found_words", model=model, words=", ".join(absent))
             missing.append(escape(said))
     return f'<p class="unseen">{"; ".join(missing)}</p>' if missing else ""
 
@@ -78,7 +81,8 @@ def summary(source: str, marks: Marks, language: str) -> str:
     Args:
         source: whose words are marked, in the order of the marks.
     """
-    label = escape(words("length_found", language))
+    say = Language.of(language).say
+    label = escape(say("length.found"))
     cells = []
     for name in MODELS:
         said, percent = "…", 0.0
@@ -88,7 +92,7 @@ def summary(source: str, marks: Marks, language: str) -> str:
             percent = 100 * counts[0] / counts[1] if counts else 0.0
         cells.append(
             f'<div class="cell" data-model="{name}"><p class="name">{curves.key(name)}'
-            f"<span>{escape(words(f'model_{name}', language))}</span></p>"
+            f"<span>{escape(say(f'model.{name}'))}</span></p>"
             f'<p class="measure found"><span>{label}</span><b>{said}</b><span class="bar" aria-hidden="true">'
             f'<i style="width:{percent:.0f}%"></i></span></p></div>'
         )

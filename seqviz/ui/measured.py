@@ -10,10 +10,10 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from seqviz.language import Language
 from seqviz.styles import escape
 from seqviz.ui import curves
 from seqviz.ui.service import MODELS, Service
-from seqviz.words import words
 
 CURVES = ("same-content", "natural")
 METRICS = ("bleu", "chrf")
@@ -29,25 +29,26 @@ DAMAGED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 def panel(service: Service, language: str) -> str:
     """The curves of the report, one figure for each curve and metric; a script shows one of them."""
+    say = Language.of(language).say
     try:
         report = service.report("length")
     except (OSError, ValueError):
-        return _only(words("length_measured_damaged", language))
+        return _only(say("length.measured_damaged"))
     if report is None:
-        return _only(words("length_measured_none", language))
+        return _only(say("length.measured_none"))
     try:
         if report["schema"] != 1:
-            return _only(words("length_measured_format", language))
+            return _only(say("length.measured_format"))
         figures = [
             _figure(report, curve, metric, language) for curve in CURVES for metric in METRICS
         ]
         told = [_told(report, curve, language) for curve in CURVES]
         older = is_older(service, report)
     except DAMAGED:
-        return _only(words("length_measured_damaged", language))
+        return _only(say("length.measured_damaged"))
     note = ""
     if older:
-        note = f'<p class="hint">{escape(words("length_measured_older", language))}</p>'
+        note = f'<p class="hint">{escape(say("length.measured_older"))}</p>'
     return f'<section class="measured">{note}{"".join(figures)}{"".join(told)}</section>'
 
 
@@ -63,7 +64,7 @@ def details(service: Service, language: str) -> str:
         parts.append(f'<div class="pair">{"".join(figures)}</div>')
     except (OSError, *DAMAGED):
         return ""
-    summary = escape(words("length_details", language))
+    summary = escape(Language.of(language).say("length.details"))
     return f'<details class="measured"><summary>{summary}</summary>{"".join(parts)}</details>'
 
 
@@ -83,22 +84,23 @@ def _difference(found: Mapping[str, Any]) -> str:
 
 def _effects(report: Mapping[str, Any], language: str) -> str:
     """A table: what 60 words at once cost each model against 30."""
+    say = Language.of(language).say
     same, natural = report["effects"].get("same-content"), report["effects"]["natural"]
     if not same:
         return ""
     heads = "".join(
-        f'<th scope="col">{escape(words(f"length_effect_{key}", language))}</th>'
+        f'<th scope="col">{escape(say(f"length.effect_{key}"))}</th>'
         for key in ("model", "kept_same", "kept_natural", "loss")
     )
     rows = "".join(
-        f'<tr><th scope="row">{curves.key(name)}{escape(words(f"model_{name}", language))}</th>'
+        f'<tr><th scope="row">{curves.key(name)}{escape(say(f"model.{name}"))}</th>'
         f"<td>{_interval(same['models'][name]['bleu_ratio'], 100, 0)}</td>"
         f"<td>{_interval(natural['models'][name]['bleu_ratio'], 100, 0)}</td>"
         f"<td>{_interval(same['models'][name]['loss_change'], 1, 3)}</td></tr>"
         for name in MODELS
         if name in same["models"]
     )
-    caption = escape(words("length_effect_caption", language))
+    caption = escape(say("length.effect_caption"))
     return (
         f'<div class="wide"><table><caption>{caption}</caption><thead><tr>{heads}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
@@ -107,28 +109,29 @@ def _effects(report: Mapping[str, Any], language: str) -> str:
 
 def _answers(report: Mapping[str, Any], language: str) -> str:
     """The hypotheses written down before the measurement, and what came of each."""
+    say = Language.of(language).say
     prediction = report.get("prediction")
     if not prediction:
         return ""
     rows = []
     for found in prediction["hypotheses"]:
-        said = words(
-            f"length_prediction_{found['measure']}_{found['expected']}",
-            language,
-            first=words(f"model_{found['first']}", language),
-            second=words(f"model_{found['second']}", language),
-            curve=words(f"length_{_key(found['curve'])}", language),
+        said = say(
+            f"length.prediction_{found['measure']}_{found['expected']}",
+            first=say(f"model.{found['first']}"),
+            second=say(f"model.{found['second']}"),
+            curve=Language.of(language).within("length").say(found["curve"]),
         )
-        verdict = words(f"length_verdict_{found['verdict']}", language)
+        verdict = say(f"length.verdict_{found['verdict']}")
         rows.append(
             f'<li>{escape(said)} {_difference(found)} <b class="verdict">{escape(verdict)}</b></li>'
         )
-    said = words("length_prediction", language, date=str(prediction["written"]))
+    said = say("length.prediction", date=str(prediction["written"]))
     return f"<p>{escape(said)}</p><ol>{''.join(rows)}</ol>"
 
 
 def _positions(report: Mapping[str, Any], kind: str, language: str) -> str:
     """Loss or found words along long sentences, a curve for each model."""
+    say = Language.of(language).say
     found = report["positions"].get(kind, {}).get("natural")
     if not found:
         return ""
@@ -142,20 +145,20 @@ def _positions(report: Mapping[str, Any], kind: str, language: str) -> str:
             for b, at in row
             if None not in (b[f"{kind}_low"], b[f"{kind}_high"])
         ]
-    caption = words(f"length_positions_{kind}", language)
+    caption = say(f"length.positions_{kind}")
     if human := found.get("reference"):
         shares = [scale * number(b[kind]) for b in human]
         low, high = (f"{share:.0f}" for share in (min(shares), max(shares)))
-        caption += words("length_positions_human", language, low=low, high=high)
+        caption += say("length.positions_human", low=low, high=high)
     ends = "; ".join(
-        f"{words(f'model_{name}', language)}: {row[0][1]:.1f} → {row[-1][1]:.1f}"
+        f"{say(f'model.{name}')}: {row[0][1]:.1f} → {row[-1][1]:.1f}"
         for name, row in points.items()
         if row
     )
     picture = curves.curves(
         points,
         ticks=TICKS,
-        axis=words(f"length_positions_{kind}_axis", language),
+        axis=say(f"length.positions_{kind}_axis"),
         alt=f"{caption} {ends}",
         bands=bands,
         step=1 if kind == "loss" else None,
@@ -205,10 +208,11 @@ def _buckets(report: Mapping[str, Any], curve: str) -> dict[str, list[dict[str, 
 
 
 def _figure(report: Mapping[str, Any], curve: str, metric: str, language: str) -> str:
+    say = Language.of(language).say
     buckets = _buckets(report, curve)
-    label = words(f"length_corpus_{metric}", language)
+    label = say(f"length.corpus_{metric}")
     if not any(buckets.values()):
-        said = f"<p>{escape(words('length_measured_no_curve', language))}</p>"
+        said = f"<p>{escape(say('length.measured_no_curve'))}</p>"
         return f'<div data-curve="{curve}" data-metric="{metric}">{said}</div>'
     points, bands, thin, told = {}, {}, set(), []
     for name, row in buckets.items():
@@ -223,23 +227,22 @@ def _figure(report: Mapping[str, Any], curve: str, metric: str, language: str) -
         thin.update(number(b["words"]) for b in row if b["thin"])
         if ends := points[name][:1] + points[name][-1:]:
             values = ", ".join(
-                words("length_plot_alt_value", language, score=f"{s:.0f}", words=f"{at:.0f}")
-                for at, s in ends
+                say("length.plot_alt_value", score=f"{s:.0f}", words=f"{at:.0f}") for at, s in ends
             )
-            model = words(f"model_{name}", language)
-            told.append(words("length_plot_alt_model", language, model=model, values=values))
+            model = say(f"model.{name}")
+            told.append(say("length.plot_alt_model", model=model, values=values))
     histogram = [number(count) for count in report.get("length_histogram") or ()]
     picture = curves.curves(
         points,
         ticks=TICKS,
-        axis=words("length_axis", language),
-        alt=words("length_plot_alt", language, metric=label, models="; ".join(told)),
+        axis=say("length.axis"),
+        alt=say("length.plot_alt", metric=label, models="; ".join(told)),
         bands=bands,
         thin=thin,
         histogram=histogram,
         marker=True,
     )
-    caption = words(f"length_caption_{_key(curve)}", language, metric=label)
+    caption = say(f"length.caption_{curve}", metric=label)
     return (
         f'<figure data-curve="{curve}" data-metric="{metric}">'
         f"<figcaption>{escape(caption)}</figcaption>{picture}"
@@ -249,24 +252,23 @@ def _figure(report: Mapping[str, Any], curve: str, metric: str, language: str) -
 
 def _told(report: Mapping[str, Any], curve: str, language: str) -> str:
     """How a curve was measured, in three sentences."""
+    say = Language.of(language).say
     buckets = _buckets(report, curve)
     row = next((found for found in buckets.values() if found), None)
     if row is None:
         return ""
     sizes = [int(b["n"]) for b in row]
     said = [
-        words(
-            f"length_told_{_key(curve)}",
-            language,
+        say(
+            f"length.told_{curve}",
             name=str(report["data"]["name"]),
             total=f"{sum(sizes):,}",
             fewest=f"{min(sizes):,}",
             most=f"{max(sizes):,}",
         ),
-        words("length_told_interval", language, resamples=f"{int(report['resamples']):,}"),
+        say("length.told_interval", resamples=f"{int(report['resamples']):,}"),
     ]
-    joint = "" if language == "zh" else " "
-    told = f'<p class="told" data-curve="{curve}">{escape(joint.join(said))}</p>'
+    told = f'<p class="told" data-curve="{curve}">{escape(Language.of(language).join(said))}</p>'
     effect = report["effects"].get(curve)
     for metric in METRICS if effect else ():
         if compared := _compared(effect, metric, language):
@@ -276,6 +278,7 @@ def _told(report: Mapping[str, Any], curve: str, language: str) -> str:
 
 def _compared(effect: Mapping[str, Any], metric: str, language: str) -> str:
     """What becomes of the score of the two models that differ in attention alone; empty if unknown."""
+    say = Language.of(language).say
     values: dict[str, str] = {}
     low = False
     for side, name in zip("ab", (_WITHOUT, _WITH), strict=True):
@@ -285,23 +288,22 @@ def _compared(effect: Mapping[str, Any], metric: str, language: str) -> str:
         if None in (short, long) or (metric == "bleu" and None in ratio):
             return ""
         low = low or number(short) < 10
-        values[side] = words(f"model_{name}", language)
+        values[side] = say(f"model.{name}")
         values[f"{side}_short"], values[f"{side}_long"] = f"{short:.1f}", f"{number(long):.1f}"
         if metric == "bleu":
             shares = (f"{100 * number(value):.0f}" for value in ratio)
             values |= zip((f"{side}_value", f"{side}_low", f"{side}_high"), shares, strict=True)
-    said = words(f"length_told_{metric}", language, **values)
+    said = say(f"length.told_{metric}", **values)
     if metric == "bleu" and low:
-        said += ("" if language == "zh" else " ") + words("length_told_low", language)
+        said = Language.of(language).join([said, say("length.told_low")])
     return said
 
 
 def legend(language: str, training: bool = False) -> str:
-    items = [
-        f"<li>{curves.key(name)}{escape(words(f'model_{name}', language))}</li>" for name in MODELS
-    ]
+    say = Language.of(language).say
+    items = [f"<li>{curves.key(name)}{escape(say(f'model.{name}'))}</li>" for name in MODELS]
     if training:
-        said = escape(words("length_training", language))
+        said = escape(say("length.training"))
         items.append(f'<li><i class="swatch" aria-hidden="true"></i>{said}</li>')
     return f'<ul class="legend-models">{"".join(items)}</ul>'
 
@@ -317,7 +319,3 @@ def number(value: Any) -> float:
     if not math.isfinite(value):
         raise ValueError(f"expected a finite number, got {value}")
     return float(value)
-
-
-def _key(curve: str) -> str:
-    return curve.replace("-", "_")

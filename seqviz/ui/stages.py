@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import groupby
 
+from seqviz.language import Language
 from seqviz.styles import escape
 from seqviz.ui import cards, curves, marking, measured
 from seqviz.ui.growth import OWN, Growth, new_words
 from seqviz.ui.service import MODELS, Scored, Service
-from seqviz.words import words
 
 METRICS = ("bleu", "chrf")
 
@@ -56,16 +56,22 @@ class Shown:
 
     def say(self, key: str, **values: object) -> str:
         """A text of the page, escaped."""
-        return escape(words(key, self.language, **values))
+        return escape(Language.of(self.language).say(key, **values))
+
+    def measure(self, name: str) -> str:
+        """What "found", "agreement" or one of `METRICS` is called, escaped."""
+        return escape(Language.of(self.language).within("length").say(name))
 
     def model(self, name: str) -> str:
-        return self.say(f"model_{name}")
+        return self.say(f"model.{name}")
 
 
 def stops(text: Growth, language: str) -> str:
     """Word counts under the stops of the slider, and what a screen reader says at each."""
     marks = "".join(f"<span>{count}</span>" for count in text.counts)
-    said = "|".join(words("length_words", language, number=count) for count in text.counts)
+    said = "|".join(
+        Language.of(language).say("length.words", number=count) for count in text.counts
+    )
     counts = " ".join(map(str, text.counts))
     single = " single" if len(text.counts) == 1 else ""
     return (
@@ -90,9 +96,9 @@ def strip(shown: Shown) -> str:
             f'<div class="cell" data-model="{name}"><p class="name">{curves.key(name)}'
             f"<span>{shown.model(name)}</span></p>{''.join(measures)}</div>"
         )
-    label = "length_found" if shown.marked else f"length_{shown.metrics[-1]}"
+    label = shown.measure("found" if shown.marked else shown.metrics[-1])
     kind = "" if shown.marked else " unmarked"
-    return f'<div class="strip{kind}"><p class="strip-label">{shown.say(label)}</p>{"".join(cells)}</div>'
+    return f'<div class="strip{kind}"><p class="strip-label">{label}</p>{"".join(cells)}</div>'
 
 
 def _measure(shown: Shown, name: str, metric: str) -> str:
@@ -103,7 +109,7 @@ def _measure(shown: Shown, name: str, metric: str) -> str:
         widths.append(f"--s{number}:{percent:.0f}")
     switch = f' data-metric="{metric}"' if metric in METRICS else ""
     return (
-        f'<p class="measure {metric}"{switch}><span>{shown.say(f"length_{metric}")}</span>'
+        f'<p class="measure {metric}"{switch}><span>{shown.measure(metric)}</span>'
         f'{"".join(values)}<span class="bar" aria-hidden="true"><i style="{";".join(widths)}"></i></span></p>'
     )
 
@@ -127,7 +133,7 @@ def _value(scored: Scored | None, metric: str) -> tuple[str, float]:
 
 def sentence(shown: Shown) -> str:
     """The English of each stage: new words shaded, a bar for each model that has a word not."""
-    legend = f'<p class="legend">{shown.say("length_new")} '
+    legend = f'<p class="legend">{shown.say("length.new")} '
     legend += f"{marking.legend(shown.language, shown.marked)}</p>"
     stages = "".join(_english(shown, index) for index in range(len(shown.text.stages)))
     return f'<div class="stages held">{stages}</div>{legend}'
@@ -150,10 +156,10 @@ def _english(shown: Shown, index: int) -> str:
     gloss = ""
     if shown.language == "zh" and stage.chinese:
         gloss = (
-            f'<p class="gloss" lang="zh-CN">{shown.say("translate_gloss", text=stage.chinese)}</p>'
+            f'<p class="gloss" lang="zh-CN">{shown.say("translate.gloss", text=stage.chinese)}</p>'
         )
     number = len(stage.english.split())
-    count = shown.say("length_english_one" if number == 1 else "length_english", number=number)
+    count = shown.say("length.english_one" if number == 1 else "length.english", number=number)
     return (
         f'<div data-stage="{index + 1}"><h2>{count}</h2>'
         f'<p class="english" lang="en" translate="no">{" ".join(runs)}</p>{unseen}{gloss}</div>'
@@ -171,13 +177,13 @@ def answers(shown: Shown) -> str:
         boxes = [_card(shown, name, shown.scored[name][index]) for name in MODELS]
         if stage.french is not None:
             boxes.append(
-                f'<section class="card stage reference"><h2>{shown.say("length_reference")}</h2>'
+                f'<section class="card stage reference"><h2>{shown.say("length.reference")}</h2>'
                 f'<div class="target" lang="fr" translate="no"><p>{escape(cards.french(stage.french))}'
                 "</p></div></section>"
             )
         stages.append(f'<div class="stage-cards" data-stage="{index + 1}">{"".join(boxes)}</div>')
-    tap = f" {shown.say('length_tap')}" if shown.marked else ""
-    return f'{"".join(stages)}<p class="legend">{shown.say("length_sure")}{tap}</p>'
+    tap = f" {shown.say('length.tap')}" if shown.marked else ""
+    return f'{"".join(stages)}<p class="legend">{shown.say("length.sure")}{tap}</p>'
 
 
 def _card(shown: Shown, name: str, scored: Scored | None) -> str:
@@ -187,13 +193,13 @@ def _card(shown: Shown, name: str, scored: Scored | None) -> str:
         body += cards.notes([scored.translation], shown.language)
         measures = ["found"] if shown.marked else []
         scores = " · ".join(
-            f"{shown.say(f'length_{metric}')} <b>{_value(scored, metric)[0]}</b>"
+            f"{shown.measure(metric)} <b>{_value(scored, metric)[0]}</b>"
             for metric in (*measures, *reversed(shown.metrics))
         )
     elif name in shown.failed:
         body = cards.problem(shown.failed[name])
     else:
-        said = shown.say("card_working" if shown.service.loaded(name) else "card_loading")
+        said = shown.say("card.working" if shown.service.loaded(name) else "card.loading")
         body = f'<p class="waiting">{said}<span class="dots" aria-hidden="true"></span></p>'
         busy = ' aria-busy="true"'
     return (
@@ -210,33 +216,33 @@ def _card(shown: Shown, name: str, scored: Scored | None) -> str:
 def path(shown: Shown) -> str:
     """Scores of this text at all its lengths, on the axis of the measured curves."""
     figures = "".join(_path(shown, metric) for metric in shown.metrics)
-    waiting = ", ".join(words(f"model_{name}", shown.language) for name in shown.missing)
-    note = shown.say("length_filling", models=waiting) if waiting else ""
+    waiting = ", ".join(Language.of(shown.language).say(f"model.{name}") for name in shown.missing)
+    note = shown.say("length.filling", models=waiting) if waiting else ""
     return f'<div class="path">{figures}<p class="small" role="status">{note}</p></div>'
 
 
 def _path(shown: Shown, metric: str) -> str:
+    say = Language.of(shown.language).say
     points = {name: _points(shown, name, metric) for name in MODELS}
-    name_of_metric = words(f"length_{metric}", shown.language)
+    name_of_metric = say(f"length.{metric}")
     told = []
     for name, curve in points.items():
-        model = words(f"model_{name}", shown.language)
+        model = say(f"model.{name}")
         ends = curve[:1] + curve[-1:] if len(curve) > 1 else curve
         values = [
-            words("length_plot_alt_value", shown.language, score=f"{s:.0f}", words=f"{at:.0f}")
-            for at, s in ends
+            say("length.plot_alt_value", score=f"{s:.0f}", words=f"{at:.0f}") for at, s in ends
         ]
-        key = "length_plot_alt_model" if values else "length_plot_alt_none"
-        told.append(words(key, shown.language, model=model, values=", ".join(values)))
+        key = "length.plot_alt_model" if values else "length.plot_alt_none"
+        told.append(say(key, model=model, values=", ".join(values)))
     picture = curves.curves(
         points,
         ticks=measured.TICKS,
-        axis=words("length_axis", shown.language),
-        alt=words("length_plot_alt", shown.language, metric=name_of_metric, models="; ".join(told)),
+        axis=say("length.axis"),
+        alt=say("length.plot_alt", metric=name_of_metric, models="; ".join(told)),
         marker=True,
     )
     switch = f' data-metric="{metric}"' if metric in METRICS else ""
-    caption = shown.say("length_path", metric=name_of_metric)
+    caption = shown.say("length.path", metric=name_of_metric)
     return f"<figure{switch}><figcaption>{caption}</figcaption>{picture}</figure>"
 
 

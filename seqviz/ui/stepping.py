@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 import gradio as gr
 import numpy as np
 
+from seqviz.language import Language
 from seqviz.styles import MODEL_STYLES, escape, style_of, visible
 from seqviz.ui.tab import QUICK_EVENT
-from seqviz.words import words
 
 if TYPE_CHECKING:
     from seqviz.translating.result import Candidate, Translation
@@ -129,8 +129,11 @@ def render(
     if not total:
         return ""
 
+    spoken = Language.of(language)
+    texts = spoken.within("stepping")
+
     def say(name: str, **values: object) -> str:
-        return escape(words(f"stepping_{name}", language, **values))
+        return escape(texts.say(name, **values))
 
     steps = [
         _step(translation, place, found, place < given, language)
@@ -145,7 +148,7 @@ def render(
     model = translation.model
     color = style_of(model).color
     color = f"var(--{model}, {color})" if model in MODEL_STYLES else color
-    name = words(f"model_{model}", language) if model in MODEL_STYLES else visible(model)
+    name = spoken.say(f"model.{model}") if model in MODEL_STYLES else visible(model)
     identity = zlib.crc32(repr((model, translation.source, translation.target_ids, given)).encode())
     attributes = {
         "data-id": f"{identity:08x}",
@@ -156,16 +159,16 @@ def render(
         "data-ids": json.dumps(list(translation.target_ids)),
         "data-steps": json.dumps(steps, ensure_ascii=False, separators=(",", ":")),
         "data-weights": numbers,
-        "data-say-count": words("stepping_count", language),
-        "data-say-play": words("stepping_play", language),
-        "data-say-pause": words("stepping_pause", language),
-        "data-say-hidden": words(f"stepping_hidden{'_saliency' * saliency}", language),
-        "aria-label": words("stepping_label", language, model=name),
+        "data-say-count": texts.template("count"),
+        "data-say-play": texts.say("play"),
+        "data-say-pause": texts.say("pause"),
+        "data-say-hidden": texts.template(f"hidden{'_saliency' * saliency}"),
+        "aria-label": texts.say("label", model=name),
         "style": f"--st-model:{color}",
     }
     said = "".join(f' {name}="{escape(str(value))}"' for name, value in attributes.items())
     told = [say("choose"), say("joiner"), say("beam") if translation.num_beams > 1 else ""]
-    told_line = ("" if language == "zh" else " ").join(filter(None, told))
+    told_line = spoken.join(filter(None, told))
     return (
         f'<section class="st" tabindex="0" role="group"{said}>'
         f'<div class="st-head"><b>{say("title")}</b><span>{escape(name)}</span>'
@@ -194,12 +197,15 @@ def _step(
         rows.append(_row(taken, token, translation.token_log_probs[place], language))
     for row in rows:
         if row["id"] == taken:
-            row["tag"] = words("stepping_chosen" if given else "stepping_written", language)
+            row["tag"] = Language.of(language).say(
+                "stepping.chosen" if given else "stepping.written"
+            )
     word = translation.target_word_index[place]
     return {"rows": rows, "word": word if word >= 0 else len(translation.target_words)}
 
 
 def _row(token_id: int, token: str, log_prob: float, language: str) -> dict[str, Any]:
+    say = Language.of(language).say
     text, joined = _piece(token, token_id, language)
     percent = 100 * float(np.exp(log_prob))
     if percent >= 0.1:
@@ -212,20 +218,21 @@ def _row(token_id: int, token: str, log_prob: float, language: str) -> dict[str,
         "id": token_id,
         "text": text,
         "joined": joined,
-        "percent": words("stepping_percent", language, number=shown),
+        "percent": say("stepping.percent", number=shown),
         "width": f"{percent:.2f}%",
-        "title": words("stepping_log_prob", language, number=f"{log_prob:.3f}".replace("-", "−")),
+        "title": say("stepping.log_prob", number=f"{log_prob:.3f}".replace("-", "−")),
         "tag": "",
     }
 
 
 def _piece(token: str, token_id: int, language: str) -> tuple[str, bool]:
     """A piece as people read it, and whether it is joined to the one before."""
+    say = Language.of(language).say
     if token_id == 0:  # `seqviz.tokenizer.EOS_TOKEN_ID`
-        return words("stepping_end", language), False
+        return say("stepping.end"), False
     plain = token.removeprefix(WORD_START)
     if not plain:
-        return words("stepping_space", language), False
+        return say("stepping.space"), False
     return visible(plain), plain == token
 
 
@@ -259,6 +266,8 @@ _ICONS = {
 
 
 def _controls(now: int, total: int, language: str) -> str:
+    say = Language.of(language).say
+
     def icon(name: str) -> str:
         return (
             f'<svg class="st-{name}" viewBox="0 0 24 24" width="18" height="18" aria-hidden="true">'
@@ -267,7 +276,7 @@ def _controls(now: int, total: int, language: str) -> str:
 
     buttons = []
     for name in ("first", "previous", "play", "next", "last"):
-        label = escape(words(f"stepping_{name}", language))
+        label = escape(say(f"stepping.{name}"))
         off = now == 0 if name in ("first", "previous") else now == total - 1
         disabled = f' aria-disabled="{"true" if off else "false"}"' if name != "play" else ""
         drawn = icon(name) + (icon("pause") if name == "play" else "")
@@ -275,29 +284,31 @@ def _controls(now: int, total: int, language: str) -> str:
             f'<button type="button" data-st="{name}" aria-label="{label}" title="{label}"{disabled}>'
             f"{drawn}</button>"
         )
-    label = escape(words("stepping_range", language))
+    label = escape(say("stepping.range"))
     return (
         f'<div class="st-controls"><div class="st-buttons">{"".join(buttons)}</div>'
         f'<input type="range" min="0" max="{total - 1}" step="1" value="{now}" aria-label="{label}" '
-        f'aria-valuetext="{escape(words("stepping_count", language, number=now + 1, total=total))}"/></div>'
+        f'aria-valuetext="{escape(say("stepping.count", number=now + 1, total=total))}"/></div>'
     )
 
 
 def _own(given: int, language: str) -> str:
+    say = Language.of(language).say
     if not given:
         return ""
     return (
-        f'<p class="st-own"><span>{escape(words("stepping_forced", language))}</span> '
-        f'<button type="button" data-st="own">{escape(words("stepping_own", language))}</button></p>'
+        f'<p class="st-own"><span>{escape(say("stepping.forced"))}</span> '
+        f'<button type="button" data-st="own">{escape(say("stepping.own"))}</button></p>'
     )
 
 
 def _rows(rows: Sequence[dict[str, Any]], most: int, language: str) -> str:
     """The rows of one step, and as many empty ones as another step needs."""
+    say = Language.of(language).say
     made = []
-    joined = escape(words("stepping_joined", language))
-    take = escape(words("stepping_take", language))
-    interface = f'lang="{"zh-CN" if language == "zh" else "en"}"'
+    joined = escape(say("stepping.joined"))
+    take = escape(say("stepping.take"))
+    interface = f'lang="{say("language.tag")}"'
     for place in range(most):
         empty = place >= len(rows)
         row = rows[0] if empty else rows[place]
@@ -324,7 +335,7 @@ def _look(
     translation: Translation, weights: np.ndarray | None, now: int, about: str, language: str
 ) -> str:
     if weights is None:
-        return f"<p>{escape(words('stepping_vector', language))}</p>"
+        return f"<p>{escape(Language.of(language).say('stepping.vector'))}</p>"
     chips = "".join(
         f'<li style="--w:{weight:.4f}" title="{escape(visible(word))}: {weight:.4f}">'
         f'<bdi lang="en">{escape(visible(word))}</bdi><small>{weight:.2f}</small></li>'
@@ -336,7 +347,9 @@ def _look(
 def _hidden(percent: str, saliency: bool, language: str) -> str:
     if not percent:
         return ""
-    return escape(words(f"stepping_hidden{'_saliency' * saliency}", language, percent=percent))
+    return escape(
+        Language.of(language).say(f"stepping.hidden{'_saliency' * saliency}", percent=percent)
+    )
 
 
 def _by_words(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seqviz.lab import two_digits
+from seqviz.language import Language
 from seqviz.styles import escape
 from seqviz.ui import cards, curves
 from seqviz.ui.service import MODELS, Service
-from seqviz.words import words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,30 +46,27 @@ def game(service: Service, text: str, end: str, language: str) -> list[str]:
 
 def picture(name: str, found: Reach, end: str, language: str) -> str:
     """A model's path through the sentence, the sentence in shades, and what they say."""
+    say = Language.of(language).say
     shares = found.shares(end)
     count = len(found.words)
     # In the order of reading, whichever direction that is.
     handed = shares if end == "forward" else shares[::-1]
     first = max(1, count // 3)
-    kept = words(
-        "lab_game_kept" if first > 1 else "lab_game_kept_one",
-        language,
+    kept = say(
+        "lab.game_kept" if first > 1 else "lab.game_kept_one",
         count=first,
         percent=percent(float(handed[:first].mean()), language),
     )
     if name in RECURRENT:
-        steps = words("lab_game_steps", language, steps=count - 1)
-        note = words("lab_game_decoder", language) if name == "lstm-attention" else ""
+        steps = say("lab.game_steps", steps=count - 1)
+        note = say("lab.game_decoder") if name == "lstm-attention" else ""
     else:
-        steps = words("lab_game_step", language)
-        note = words(f"lab_game_memory_{end}", language)
-    said = " ".join(part for part in (kept, note) if part)
-    if language == "zh":
-        said = said.replace("。 ", "。")
-    alt = words(
-        "lab_game_alt",
-        language,
-        model=words(f"model_{name}", language),
+        steps = say("lab.game_step")
+        note = say(f"lab.game_memory_{end}")
+    said = Language.of(language).join(part for part in (kept, note) if part)
+    alt = say(
+        "lab.game_alt",
+        model=say(f"model.{name}"),
         first=found.words[0 if end == "forward" else -1],
         share=percent(float(handed[0]), language),
     )
@@ -81,15 +78,14 @@ def picture(name: str, found: Reach, end: str, language: str) -> str:
 
 
 def percent(share: float, language: str) -> str:
-    """A share as a percentage with up to two digits that count: 0.0042 → "0.42 %"; Chinese sets no
-    space before the sign."""
+    """A share as a percentage with up to two digits that count: 0.0042 → "0.42 %"."""
     said = two_digits(100 * share) if share >= 1e-4 else "< 0.01"
-    return f"{said}%" if language == "zh" else f"{said}\u00a0%"
+    return Language.of(language).say("lab.game_percent", number=said)
 
 
 def waiting(language: str) -> list[str]:
     """The pictures before their models have answered."""
-    said = f'<p class="waiting">{escape(words("lab_game_waiting", language))}</p>'
+    said = f'<p class="waiting">{escape(Language.of(language).say("lab.game_waiting"))}</p>'
     return [_frame(name, language, said) for name in MODELS]
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import gradio as gr
 
+from seqviz.language import LANGUAGES, Language
 from seqviz.styles import escape
 from seqviz.ui import cards, growth, marking
 from seqviz.ui.growth import MAX_CHARACTERS, paragraphs
 from seqviz.ui.service import MAX_BEAMS, MODELS, Service, counted
 from seqviz.ui.tab import DOWNLOAD_JS, MODEL_EVENT, QUICK_EVENT, Tab, endpoint
-from seqviz.words import LANGUAGES, words
 
 _EXAMPLE_JS = """
 element.addEventListener('click', event => {
@@ -27,12 +27,13 @@ element.addEventListener('click', event => {
 
 def tab(service: Service, language: gr.Radio) -> Tab:
     """Make the tab inside the current ``gr.Tab``."""
+    say = Language.of("en").say
     examples = service.examples()
     lead = gr.HTML(_lead("en"))
     text = gr.Textbox(
         examples[0]["english"],
-        label=words("translate_box", "en"),
-        placeholder=words("translate_placeholder", "en"),
+        label=say("translate.box"),
+        placeholder=say("translate.placeholder"),
         lines=3,
         max_lines=12,
         elem_id="source",
@@ -41,17 +42,17 @@ def tab(service: Service, language: gr.Radio) -> Tab:
     gloss = gr.HTML(elem_id="gloss")
     with gr.Row(elem_classes="actions"):
         button = gr.Button(
-            words("translate_button", "en"), variant="primary", min_width=140, elem_id="translate"
+            say("translate.button"), variant="primary", min_width=140, elem_id="translate"
         )
         beams = gr.Radio(
             _beam_choices("en"),
             value=1,
-            label=words("translate_beams", "en"),
+            label=say("translate.beams"),
             container=False,
             min_width=200,
             elem_id="beams",
         )
-        longer = gr.Button(words("translate_longer", "en"), min_width=180, elem_id="longer")
+        longer = gr.Button(say("translate.longer"), min_width=180, elem_id="longer")
     with gr.Row(elem_classes="examples"):
         example_buttons = [
             gr.Button(_example_label(example, "en"), size="sm", elem_id=f"example-{example['id']}")
@@ -62,7 +63,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
     answers = gr.HTML(_grid(service, {}, "en"), elem_id="cards")
     legend = gr.HTML(_legend(service, "en"))
     with gr.Row(elem_classes="actions"):
-        send = gr.Button(words("card_send", "en"), size="sm", min_width=160, elem_id="send")
+        send = gr.Button(say("card.send"), size="sm", min_width=160, elem_id="send")
     file = gr.JSON(visible=False)
 
     def draw(source: str, num_beams: int, chosen: str) -> Iterator[tuple[str, str, str, str]]:
@@ -135,17 +136,18 @@ def tab(service: Service, language: gr.Radio) -> Tab:
     endpoint(translate, **MODEL_EVENT)
 
     def texts(chosen: str) -> list[Any]:
+        say = Language.of(chosen).say
         return [
             _lead(chosen),
             gr.Textbox(
-                label=words("translate_box", chosen),
-                placeholder=words("translate_placeholder", chosen),
+                label=say("translate.box"),
+                placeholder=say("translate.placeholder"),
             ),
-            gr.Button(words("translate_button", chosen)),
-            gr.Radio(_beam_choices(chosen), label=words("translate_beams", chosen)),
+            gr.Button(say("translate.button")),
+            gr.Radio(_beam_choices(chosen), label=say("translate.beams")),
             *[gr.Button(_example_label(example, chosen)) for example in examples],
             _legend(service, chosen),
-            gr.Button(words("card_send", chosen)),
+            gr.Button(say("card.send")),
         ]
 
     components = [lead, text, button, beams, *example_buttons, legend, send]
@@ -200,8 +202,8 @@ def too_long(text: str, language: str) -> str | None:
     """What to say to a text over the limit of the page."""
     if len(text) <= MAX_CHARACTERS:
         return None
-    return words(
-        "translate_too_long", language, number=f"{len(text):,}", limit=f"{MAX_CHARACTERS:,}"
+    return Language.of(language).say(
+        "translate.too_long", number=f"{len(text):,}", limit=f"{MAX_CHARACTERS:,}"
     )
 
 
@@ -215,7 +217,7 @@ def draw_cards(
     """Message, gloss, words found and cards, which fill as the models finish."""
     source = source or ""
     if problem := too_long(source, language):
-        yield cards.problem(problem), "", "", _empty_grid(service, language, "card_refused")
+        yield cards.problem(problem), "", "", _empty_grid(service, language, "card.refused")
         return
     texts = paragraphs(source)
     if not texts:
@@ -307,27 +309,27 @@ def _grid(service: Service, shown: dict[str, str], language: str) -> str:
 
 
 def _waiting_card(service: Service, name: str, language: str) -> str:
-    said = words("card_working" if service.loaded(name) else "card_loading", language)
+    said = Language.of(language).say("card.working" if service.loaded(name) else "card.loading")
     body = f'<p class="waiting">{escape(said)}<span class="dots" aria-hidden="true"></span></p>'
     return cards.card(name, language, body, busy=True)
 
 
-def _empty_grid(service: Service, language: str, key: str = "card_empty") -> str:
-    body = f'<p class="waiting">{escape(words(key, language))}</p>'
+def _empty_grid(service: Service, language: str, key: str = "card.empty") -> str:
+    body = f'<p class="waiting">{escape(Language.of(language).say(key))}</p>'
     return _grid(service, {name: cards.card(name, language, body) for name in MODELS}, language)
 
 
 def _hint(service: Service, source: str, language: str) -> str:
     """What to say to a text that is not English; in Chinese to Chinese, whatever the page speaks."""
     if not is_chinese(source):
-        return f'<p class="hint">{escape(words("translate_language", language))}</p>'
+        return f'<p class="hint">{escape(Language.of(language).say("translate.language"))}</p>'
     buttons = "".join(
         f'<button type="button" data-example="{escape(example["id"])}">'
         f'<span lang="en">{escape(example["english"])}</span>'
         f'<span lang="zh-CN">{escape(example["chinese"])}</span></button>'
         for example in service.examples()[:3]
     )
-    said = f'<p lang="zh-CN">{escape(words("translate_chinese", "zh"))}</p>'
+    said = f'<p lang="zh-CN">{escape(Language.of("zh").say("translate.chinese"))}</p>'
     return f'<div class="hint">{said}{buttons}</div>'
 
 
@@ -341,34 +343,34 @@ def _gloss(service: Service, source: str, language: str) -> str:
         known.update({stage["english"]: stage["chinese"] for stage in passage["stages"]})
     if plain not in known:
         return ""
-    return f'<p class="gloss">{escape(words("translate_gloss", language, text=known[plain]))}</p>'
+    return f'<p class="gloss">{escape(Language.of(language).say("translate.gloss", text=known[plain]))}</p>'
 
 
 def _lead(language: str) -> str:
-    return f'<p class="lead">{escape(words("translate_lead", language))}</p>'
+    return f'<p class="lead">{escape(Language.of(language).say("translate.lead"))}</p>'
 
 
 def _legend(service: Service, language: str) -> str:
+    say = Language.of(language).say
     found = [service.training(name).get("dev_bleu") or {} for name in MODELS]
     scores = [score for score in found if score.get("signature")]
     if scores:
-        bleu = words(
-            "translate_numbers_bleu",
-            language,
+        bleu = say(
+            "translate.numbers_bleu",
             sentences=f"{scores[0].get('sentences', 0):,}",
             signature=scores[0]["signature"],
         )
     else:
-        bleu = words("translate_numbers_bleu_unknown", language)
+        bleu = say("translate.numbers_bleu_unknown")
     return (
-        f'<p class="legend">{escape(words("translate_legend", language))}</p>'
-        f"<details><summary>{escape(words('translate_numbers', language))}</summary>"
-        f"<p>{escape(words('translate_numbers_text', language, bleu=bleu))}</p></details>"
+        f'<p class="legend">{escape(say("translate.legend"))}</p>'
+        f"<details><summary>{escape(say('translate.numbers'))}</summary>"
+        f"<p>{escape(say('translate.numbers_text', bleu=bleu))}</p></details>"
     )
 
 
 def _beam_choices(language: str) -> list[tuple[str, int]]:
-    return [(words(f"translate_beams_{number}", language), number) for number in (1, 4)]
+    return [(Language.of(language).say(f"translate.beams_{number}"), number) for number in (1, 4)]
 
 
 def _example_label(example: dict[str, Any], language: str) -> str:
@@ -404,8 +406,8 @@ def _example_texts() -> frozenset[str]:
 
 
 def _longer_label(text: str, language: str) -> Any:
-    key = "translate_longer_own" if _can_grow(text) else "translate_longer"
-    return gr.Button(words(key, language))
+    key = "translate.longer_own" if _can_grow(text) else "translate.longer"
+    return gr.Button(Language.of(language).say(key))
 
 
 def _to_length(text: str, passage: str, own: str) -> tuple[Any, str, str]:

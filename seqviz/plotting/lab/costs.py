@@ -54,20 +54,21 @@ def cost(report: Mapping[str, Any], *, language: str = "en", width: int | None =
     )
     for name, found in layers.items():
         style, trained = STYLES[name], found["forward_backward"]
-        label = figure.words(f"layer_{name}")
         for axes, values in (
             (time, 1e6 * np.array(trained["seconds"]) / tokens),
             (memory, np.array(trained["peak_bytes"]) / 2**20),
             (share, 100 * np.array(trained["share_of_matmul_rate"])),
         ):
-            add_line(axes, np.array(lengths), values, style, zorder=4, label=label)
+            line = add_line(axes, np.array(lengths), values, style, zorder=4)
+            figure.name(line, f"layer_{name}")
     for name, found in report["decoding"]["layers"][key].items():
-        style, label = STYLES[name], figure.words(f"layer_{name}")
+        style = STYLES[name]
         for axes, values in (
             (step, 1e6 * np.array(found["seconds"])),
             (state, np.array(found["state_bytes"]) / 1024),
         ):
-            add_line(axes, np.array(positions), values, style, zorder=4, label=label)
+            line = add_line(axes, np.array(positions), values, style, zorder=4)
+            figure.name(line, f"layer_{name}")
     for axes, values in zip(
         (time, memory, share, step, state), (lengths,) * 3 + (positions,) * 2, strict=True
     ):
@@ -95,10 +96,8 @@ def cost(report: Mapping[str, Any], *, language: str = "en", width: int | None =
         (state, "state", "position", "state_axis"),
     ):
         add_titles(figure, axes, heading, across, up, width=int(key), tokens=f"{tokens:,}")
-    for axes, names in ((time, layers), (step, report["decoding"]["layers"][key])):
-        legend = add_legend_below(axes, 2)
-        for text, name in zip(legend.get_texts(), names, strict=True):
-            figure.say(text, f"layer_{name}")
+    for axes in (time, step):
+        add_legend_below(axes, 2)
     note = figure.text(0.02, 0.1 / tall, "", ha="left", va="bottom")
     figure.say(note, "note").set(fontsize=8.5, color=INK)
     return figure

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
 from seqviz.plotting.base import add_legend_below, power_of_ten
@@ -44,24 +45,19 @@ def gradient(report: Mapping[str, Any], *, language: str = "en") -> Figure:
         one.yaxis.set_major_formatter(FuncFormatter(power_of_ten))
         if share:
             one.axhline(share, color=FAINT, linewidth=0.9, dashes=(2, 2), zorder=1)
-    entries: list[tuple[str, dict[str, Any]]] = []
     biases = sorted((_forget_bias(k) for k in start if k.startswith(_LSTM_KEY)), reverse=True)
     for key, found in start.items():
-        style, dash = MODEL_STYLES["transformer"], ()
+        style, dash, label, said = MODEL_STYLES["transformer"], (), f"curve_{key}", {}
         if key.startswith(_LSTM_KEY):
             bias, style = _forget_bias(key), MODEL_STYLES["lstm"]
             dash = DASHES[min(biases.index(bias), len(DASHES) - 1)]
-            entries.append(("curve_lstm", {"bias": f"{bias:g}"}))
-        else:
-            if key == "rnn":
-                style, dash = MODEL_STYLES["rnn"], MODEL_STYLES["rnn"].dash
-            elif key != "self-attention":
-                dash = DASHES[2]
-            entries.append((f"curve_{key}", {}))
-        _fading(axes[0], found, style.color, dash, "-")
-    legend = add_legend_below(axes[0], 2)
-    for text, (key, values) in zip(legend.get_texts(), entries, strict=True):
-        figure.say(text, key, **values)
+            label, said = "curve_lstm", {"bias": f"{bias:g}"}
+        elif key == "rnn":
+            style, dash = MODEL_STYLES["rnn"], MODEL_STYLES["rnn"].dash
+        elif key != "self-attention":
+            dash = DASHES[2]
+        figure.name(_fading(axes[0], found, style.color, dash), label, **said)
+    add_legend_below(axes[0], 2)
     for one, end in zip(axes[1:], ("forward", "backward"), strict=True):
         for number, (name, ends) in enumerate(trained.items()):
             style = style_of(name, number)
@@ -99,12 +95,12 @@ def _forget_bias(key: str) -> float:
 
 
 def _fading(
-    axes: Axes, found: Mapping[str, Any], color: str, dash: tuple[float, ...], label: str
-) -> None:
+    axes: Axes, found: Mapping[str, Any], color: str, dash: tuple[float, ...], label: str = "_"
+) -> Line2D:
     """One curve by distance 0, 1, 2, … with its band."""
     median, low, high = (np.array(found[key], dtype=float) for key in ("median", "low", "high"))
     distance = np.arange(len(median))
-    axes.plot(
+    [line] = axes.plot(
         distance,
         median,
         color=color,
@@ -114,3 +110,4 @@ def _fading(
         zorder=4,
     )
     axes.fill_between(distance, low, high, color=color, alpha=0.14, linewidth=0, zorder=2)
+    return line

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from seqviz.plotting.base import LabelledFigure, add_legend_below, add_line
@@ -30,12 +31,15 @@ STYLES = {
 """Of the small models; later ones are drawn smaller and above, so that equal curves can all be seen."""
 
 
-def _accuracies(axes: Axes, across: Sequence[float], kind: str, found: Mapping[str, Any]) -> None:
+def _accuracies(
+    figure: LabelledFigure, axes: Axes, across: Sequence[float], kind: str, found: Mapping[str, Any]
+) -> None:
     """One curve in percent, with its band and its seeds where there are some."""
     style, number = STYLES[kind], list(STYLES).index(kind)
     right = 100 * np.array(found["mean"])
-    add_line(axes, np.array(across), right, style, zorder=4 + number, label=kind)
-    axes.lines[-1].set(markersize=8.5 - 1.6 * number, linewidth=2.6 - 0.4 * number)
+    line = add_line(axes, np.array(across), right, style, zorder=4 + number)
+    line.set(markersize=8.5 - 1.6 * number, linewidth=2.6 - 0.4 * number)
+    figure.name(line, f"kind_{kind}")
     if found.get("low"):
         low, high = (100 * np.array(found[key]) for key in ("low", "high"))
         axes.fill_between(across, low, high, color=style.color, alpha=0.12, linewidth=0, zorder=2)
@@ -69,12 +73,6 @@ def _chance_line(figure: LabelledFigure, axes: Axes, chance: float, end: str = "
     figure.say(note, "chance").set(fontsize=8.5, color=INK)
 
 
-def _learning_legend(figure: LabelledFigure, axes: Axes, kinds: Sequence[str]) -> None:
-    legend = add_legend_below(axes, 2)
-    for text, kind in zip(legend.get_texts(), kinds, strict=True):
-        figure.say(text, f"kind_{kind}")
-
-
 def recall(report: Mapping[str, Any], *, language: str = "en") -> Figure:
     """Right answers after a stretch of noise: trained at one distance, trained on all, and on the way.
 
@@ -95,13 +93,13 @@ def recall(report: Mapping[str, Any], *, language: str = "en") -> Figure:
     alone, mixed, learning = add_panels(figure, ((7.0, 2.1), (4.15, 2.0), (1.45, 1.75)))
     for axes, training in ((alone, "alone"), (mixed, "mixed")):
         for kind, found in report[training].items():
-            _accuracies(axes, distances, kind, found["accuracy"])
+            _accuracies(figure, axes, distances, kind, found["accuracy"])
         doubling_axis(axes, distances)
         add_titles(figure, axes, f"recall_{training}", "recall_distance", "right")
     for kind, found in report["mixed"].items():
         way = found["learning"]
         far = {"mean": [row[-1] for row in way["accuracy"]]}
-        _accuracies(learning, way["steps"], kind, far)
+        _accuracies(figure, learning, way["steps"], kind, far)
     learning.set_xlim(left=0)
     add_titles(
         figure,
@@ -114,7 +112,7 @@ def recall(report: Mapping[str, Any], *, language: str = "en") -> Figure:
     )
     for axes, end in ((alone, "left"), (mixed, "left"), (learning, "right")):
         _chance_line(figure, axes, report["chance"], end)
-    _learning_legend(figure, learning, list(report["mixed"]))
+    add_legend_below(learning, 2)
     add_note(figure, "recall_note", budget)
     return figure
 
@@ -149,7 +147,8 @@ def capacity(report: Mapping[str, Any], *, language: str = "en") -> Figure:
         style = MODEL_STYLES[context]
         reached = [one["longest"] for one in report[context].values()]
         medians = np.array([one["median"] for one in reached])
-        add_line(longest, np.array(widths), medians, style, zorder=4, label=context)
+        line = add_line(longest, np.array(widths), medians, style, zorder=4)
+        figure.name(line, f"context_{context}")
         for width, one in zip(widths, reached, strict=True):
             longest.scatter(
                 [width] * len(one["seeds"]),
@@ -161,7 +160,7 @@ def capacity(report: Mapping[str, Any], *, language: str = "en") -> Figure:
             )
         for width, one in report[context].items():
             right = 100 * np.array(one["accuracy"]["mean"])
-            _stroke(by_length, right, style.color, dashes[width], "_")
+            _stroke(by_length, right, style.color, dashes[width])
     doubling_axis(longest, widths)
     longest.set_ylim(0, 1.12 * report["max_length"])
     longest.axhline(report["max_length"], color=FAINT, linewidth=0.9, dashes=(2, 2), zorder=1)
@@ -170,49 +169,42 @@ def capacity(report: Mapping[str, Any], *, language: str = "en") -> Figure:
     )
     figure.say(limit, "capacity_max").set(fontsize=8.5, color=INK)
     add_titles(figure, longest, "capacity_longest", "capacity_width", "capacity_symbols", **good)
-    legend = add_legend_below(longest, 2)
-    for text, context in zip(legend.get_texts(), ("lstm-attention", "lstm"), strict=True):
-        figure.say(text, f"context_{context}")
+    add_legend_below(longest, 2)
     add_titles(figure, by_length, "capacity_length", "capacity_symbols", "capacity_right")
     _percent_axis(by_length, report["max_length"])
     by_length.axhline(100 * report["good"], color=FAINT, linewidth=0.9, dashes=(2, 2), zorder=1)
     for width in report["lstm"]:
-        _stroke(by_length, np.array([]), MODEL_STYLES["lstm"].color, dashes[width], width)
-    _stroke(by_length, np.array([]), MODEL_STYLES["lstm-attention"].color, (), "attention")
-    legend = add_legend_below(by_length, 2)
-    for text, width in zip(legend.get_texts(), [*report["lstm"], None], strict=True):
-        if width is None:
-            figure.say(text, "capacity_attended")
-        else:
-            figure.say(text, "capacity_fixed", width=width)
+        line = _stroke(by_length, np.array([]), MODEL_STYLES["lstm"].color, dashes[width])
+        figure.name(line, "capacity_fixed", width=width)
+    line = _stroke(by_length, np.array([]), MODEL_STYLES["lstm-attention"].color, ())
+    figure.name(line, "capacity_attended")
+    add_legend_below(by_length, 2)
     if fails:
         for width, found in fails.items():
             right = 100 * np.array(found["by_position"])
-            _stroke(panels[2], right, MODEL_STYLES["lstm"].color, dashes[width], width)
+            line = _stroke(panels[2], right, MODEL_STYLES["lstm"].color, dashes[width])
+            figure.name(line, "capacity_at", width=width, length=found["length"])
         _percent_axis(panels[2], max(found["length"] for found in fails.values()))
         add_titles(
             figure, panels[2], "capacity_fails", "capacity_position", "capacity_right", **good
         )
-        legend = add_legend_below(panels[2], 2)
-        for text, (width, found) in zip(legend.get_texts(), fails.items(), strict=True):
-            figure.say(text, "capacity_at", width=width, length=found["length"])
+        add_legend_below(panels[2], 2)
     add_note(figure, "capacity_note", report["budget"])
     return figure
 
 
-def _stroke(
-    axes: Axes, values: np.ndarray, color: str, dash: tuple[float, ...], label: str
-) -> None:
-    """A curve over 1, 2, 3, …; a label that begins with "_" is in no legend."""
-    axes.plot(
+def _stroke(axes: Axes, values: np.ndarray, color: str, dash: tuple[float, ...]) -> Line2D:
+    """A curve over 1, 2, 3, …; in no legend until it is named."""
+    [line] = axes.plot(
         np.arange(1, len(values) + 1),
         values,
         color=color,
         linestyle=(0, dash) if dash else "-",
         linewidth=1.7,
-        label=label,
+        label="_",
         zorder=4,
     )
+    return line
 
 
 def _percent_axis(axes: Axes, last: int) -> None:
@@ -244,7 +236,7 @@ def extrapolation(report: Mapping[str, Any], *, language: str = "en") -> Figure:
     panels = add_panels(figure, places)
     for axes, (task, found) in zip(panels, tasks.items(), strict=True):
         for kind, measured in found["models"].items():
-            _accuracies(axes, lengths, kind, measured["accuracy"])
+            _accuracies(figure, axes, lengths, kind, measured["accuracy"])
         axes.set_xscale("log")
         shown = [value for value in (1, 2, 5, 10, 20, 40, 100) if value <= lengths[-1]]
         axes.set_xticks(shown, [str(value) for value in shown])
@@ -255,6 +247,6 @@ def extrapolation(report: Mapping[str, Any], *, language: str = "en") -> Figure:
         figure.say(note, "extrapolation_trained").set(fontsize=8.5, color=INK)
         add_titles(figure, axes, f"extrapolation_{task}", "extrapolation_length", "right")
         _chance_line(figure, axes, found["chance"])
-    _learning_legend(figure, panels[-1], list(next(iter(tasks.values()))["models"]))
+    add_legend_below(panels[-1], 2)
     add_note(figure, "extrapolation_note", report["budget"])
     return figure

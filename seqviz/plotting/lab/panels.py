@@ -7,7 +7,6 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from seqviz.language import LANGUAGES, Language
 from seqviz.plotting.base import LabelledFigure, clean_axes
 from seqviz.styles import INK
 
@@ -20,23 +19,12 @@ DASHES = ((), (6.0, 3.0), (1.5, 2.0), (8.0, 2.0, 1.5, 2.0))
 
 
 def new_figure(tall: float, language: str, table: str) -> LabelledFigure:
-    """A figure with the texts of a table.
+    """A figure with the texts of a table, so many inches tall.
 
-    Args:
-        tall: in inches.
     Raises:
         ValueError: an unknown language.
     """
-    Language.of(language)
-    texts = {
-        code: {
-            key.removeprefix(f"{table}."): text
-            for key, text in Language.of(code).texts.items()
-            if key.startswith(f"{table}.")
-        }
-        for code in LANGUAGES
-    }
-    return LabelledFigure(WIDTH, tall, language, texts)
+    return LabelledFigure(WIDTH, tall, language, table)
 
 
 def add_panels(
