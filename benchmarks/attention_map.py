@@ -6,7 +6,6 @@ python benchmarks/attention_map.py --out benchmarks/attention_map.json
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import statistics
 import tempfile
@@ -16,18 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import seqviz
-from seqviz import heatmap
+from seqviz import handwritten, heatmap
 from seqviz.report import write_json
 from seqviz.version import hardware, versions
 
 ROUNDS = 7
 MODELS = ("lstm-attention", "transformer")
-TEXTS = Path(seqviz.__file__).parent / "texts.json"
 
 
 def sentence() -> str:
     """The hand-written stage nearest to 60 words."""
-    passages = json.loads(TEXTS.read_text(encoding="utf-8"))["passages"]
+    passages = handwritten.texts("passages")
     stages = [stage["english"] for passage in passages for stage in passage["stages"]]
     return min(stages, key=lambda text: abs(len(text.split()) - 60))
 

@@ -26,6 +26,7 @@ import torch
 from transformers.utils import logging
 
 import seqviz
+from seqviz import handwritten
 from seqviz.corpus import make_batch
 from seqviz.report import write_json
 from seqviz.shipped import models_folder
@@ -38,12 +39,9 @@ BEAMS = {"greedy": 1, "beam_4": 4}
 
 def written(*kinds: str) -> list[str]:
     """Hand-written English of these kinds, from 5 to 75 words."""
-    file = Path(seqviz.__file__).parent / "texts.json"
-    content = json.loads(file.read_text(encoding="utf-8"))
     found = []
     for kind in kinds:
-        texts = content[kind]
-        stages = [stage for text in texts for stage in text.get("stages", [text])]
+        stages = [stage for text in handwritten.texts(kind) for stage in text.get("stages", [text])]
         found += [stage["english"] for stage in stages]
     return found
 
@@ -197,7 +195,7 @@ def main() -> None:
             {
                 "command": "python benchmarks/decoding.py",
                 "data": {
-                    "name": "seqviz/texts.json",
+                    "name": handwritten.NAME,
                     "one_sentence": len(sentences),
                     "many": len(every),
                     "batch": BATCH,

@@ -18,7 +18,7 @@ from conftest import REPOSITORY
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqviz import cli, coverage
+from seqviz import cli, coverage, handwritten
 from seqviz.coverage import Lexicon, LexiconError, Word, counts, mark
 from seqviz.coverage.trainer import _shares
 
@@ -280,8 +280,7 @@ def shipped() -> Lexicon:
 
 @pytest.fixture(scope="module")
 def aligned() -> list[dict[str, Any]]:
-    texts = json.loads((REPOSITORY / "seqviz" / "texts.json").read_text(encoding="utf-8"))
-    return texts["aligned"]
+    return handwritten.texts("aligned")
 
 
 PRECISION_FLOOR, RECALL_FLOOR = 0.92, 0.88

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 import seqviz
+from seqviz import handwritten
 from seqviz.translating.inputs import output_limit
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason="pip install -r tests/requirements.txt")
@@ -16,12 +16,10 @@ SENTENCES = 200
 
 def _sentences() -> list[str]:
     """200 different texts written for this project: sentences, and beginnings of the longer ones."""
-    file = Path(seqviz.__file__).with_name("texts.json")
-    texts = json.loads(file.read_text(encoding="utf-8"))
-    whole = [stage["english"] for passage in texts["passages"] for stage in passage["stages"]]
-    whole += [
-        text["english"] for kind in ("examples", "development", "aligned") for text in texts[kind]
-    ]
+    passages = handwritten.texts("passages")
+    whole = [stage["english"] for passage in passages for stage in passage["stages"]]
+    for kind in ("examples", "development", "aligned"):
+        whole += [text["english"] for text in handwritten.texts(kind)]
     beginnings = [" ".join(text.split()[:9]) for text in whole if len(text.split()) > 9]
     found = list(dict.fromkeys(whole + beginnings))[:SENTENCES]
     assert len(found) == SENTENCES

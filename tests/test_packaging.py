@@ -18,7 +18,17 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 
 LAYERS = [
-    {"version", "styles", "report", "scores", "shipped", "words", "language", "digits", "pieces"},
+    {
+        "version",
+        "styles",
+        "report",
+        "scores",
+        "shipped",
+        "handwritten",
+        "language",
+        "digits",
+        "pieces",
+    },
     {"heatmap"},
     {"tokenizer", "corpus", "data", "maps", "inline"},
     {"architectures"},

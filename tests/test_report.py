@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from seqviz import MODEL_NAMES, corpus, coverage
+from seqviz import MODEL_NAMES, corpus, coverage, handwritten
 from seqviz.measuring import artefacts, markdown
 from seqviz.measuring.artefacts import ARTEFACTS, Artefact, Site
 from seqviz.measuring.card import card
@@ -152,8 +152,7 @@ def test_found_words_can_be_trusted_as_far_as_reported(models_folder: Path) -> N
     assert report is not None
     lexicon = models_folder / "lexicon.json"
     assert report.data["lexicon_sha256"] == corpus.file_digest(lexicon), "run 'seqviz report'"
-    file = REPOSITORY / "seqviz" / "texts.json"
-    aligned = json.loads(file.read_text(encoding="utf-8"))["aligned"]
+    aligned = handwritten.texts("aligned")
     measured = coverage.evaluate(coverage.Lexicon.load(lexicon), aligned[1::2])
     for key in ("precision", "recall", "words"):
         assert report.results["reported"][key] == measured[key]

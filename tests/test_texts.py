@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from seqviz import handwritten
+
 TEXTS = json.loads(
     (Path(__file__).resolve().parents[1] / "seqviz" / "texts.json").read_text(encoding="utf-8")
 )
@@ -118,3 +120,10 @@ def test_alignment(name):
     for source, target in sure | possible:
         assert 0 <= source < sources and 0 <= target < targets
     assert 2 * len({source for source, _ in sure}) >= sources
+
+
+def test_texts_are_asked_for_by_their_use():
+    for use in ("passages", "examples", "development", "aligned"):
+        assert handwritten.texts(use) == TEXTS[use]
+    with pytest.raises(KeyError, match="one of passages, examples, development, aligned; got 'x'"):
+        handwritten.texts("x")

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
+from seqviz import handwritten
 from seqviz import tokenizer as tokenizers
 from seqviz.pieces import WORD_START, Pieces
 from seqviz.tokenizer import normalize, segment
@@ -166,10 +167,9 @@ def test_parity_of_the_shipped_tokenizer(models_folder):
     assert shipped.convert_ids_to_tokens([0, 1, 7_999]) == ["</s>", "<unk>", "<pad>"]
     peer = sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model"))
     assert peer.get_piece_size() == 8_000
-    texts = json.loads((models_folder.parent / "seqviz" / "texts.json").read_text(encoding="utf-8"))
     sentences = [
         stage[language]
-        for passage in texts["passages"]
+        for passage in handwritten.texts("passages")
         for stage in passage["stages"]
         for language in ("english", "french", "chinese")
     ]

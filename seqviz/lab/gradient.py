@@ -18,18 +18,17 @@ Shapes: `T` length of a random sequence, `D` width of an input, `B` copies of it
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from seqviz import handwritten
 from seqviz.architectures.recurrent import initialize_recurrence, recurrence
 from seqviz.architectures.transformer import build_transformer, transformer_config
 from seqviz.corpus import file_digest
@@ -246,7 +245,7 @@ def measured_texts(min_words: int) -> list[dict[str, str]]:
     Raises:
         ValueError: no passage is so long.
     """
-    passages = json.loads(_TEXTS.read_text(encoding="utf-8"))["passages"]
+    passages = handwritten.texts("passages")
     found = [{"id": p["id"], "english": p["stages"][-1]["english"]} for p in passages]
     longest = max(len(text["english"].split()) for text in found)
     found = [text for text in found if len(text["english"].split()) >= min_words]
@@ -255,9 +254,6 @@ def measured_texts(min_words: int) -> list[dict[str, str]]:
             f"expected min_words of at most {longest}, the longest passage, got {min_words}"
         )
     return found
-
-
-_TEXTS = Path(__file__).resolve().parents[1] / "texts.json"
 
 
 def trained(
@@ -384,7 +380,8 @@ def gradient(settings: Settings, say: Say) -> dict[str, Any]:
 
 
 def _data(settings: Settings, results: dict[str, Any]) -> dict[str, Any]:
-    return {"name": _TEXTS.name, "sha256": file_digest(_TEXTS), "texts": results.pop("texts")}
+    file = handwritten.FILE
+    return {"name": file.name, "sha256": file_digest(file), "texts": results.pop("texts")}
 
 
 def sentence(results: Mapping[str, Any], language: str = "en") -> str:

@@ -242,7 +242,7 @@ def head_error_rates(translator: Translator, pairs: Sequence[Mapping[str, Any]])
 
     Args:
         pairs: ``english``, ``french``, and ``sure`` and ``possible`` links [English word, French word]
-            between whitespace words, counted from 0, as in the project's ``texts.json``.
+            between whitespace words, counted from 0, as in the project's own aligned texts.
     Returns:
         (L, H), 0–1.
     Raises:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from seqviz import scores
+from seqviz import handwritten, scores
 from seqviz.looking.alignment import (
     alignment_counts,
     alignment_error_rate,
@@ -39,8 +38,7 @@ NOTE = (
 
 def aligned_pairs() -> list[dict[str, Any]]:
     """The project's hand-aligned pairs: those at even places to choose on, the others to report."""
-    file = Path(__file__).parents[1] / "texts.json"
-    return json.loads(file.read_text(encoding="utf-8"))["aligned"]
+    return handwritten.texts("aligned")
 
 
 def pairs_digest(pairs: Sequence[Mapping[str, Any]]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seqviz import coverage, plotting, trials
+from seqviz import coverage, handwritten, plotting, trials
 from seqviz.corpus import file_digest
 from seqviz.lab import experiment
 from seqviz.looking import alignment_report as alignment
@@ -135,7 +135,7 @@ def _coverage(site: Site) -> Report:
     lexicon = coverage.Lexicon.load()
     found = {half: coverage.evaluate(lexicon, rows) for half, rows in halves.items()}
     digest = file_digest(models_folder() / "lexicon.json")
-    data = {"name": "seqviz/texts.json", "pairs": len(pairs), "lexicon_sha256": digest}
+    data = {"name": handwritten.NAME, "pairs": len(pairs), "lexicon_sha256": digest}
     return Report.now("seqviz report", data, found, dated=False)
 
 
@@ -146,7 +146,7 @@ def _attention(site: Site) -> Report | None:
     pairs = alignment.aligned_pairs()
     translators = {name: load(site.models / name) for name in site.trainings}
     data = {
-        "name": "seqviz/texts.json",
+        "name": handwritten.NAME,
         **_aligned(),
         "pairs": len(pairs),
         "sure_links": sum(len(pair["sure"]) for pair in pairs),

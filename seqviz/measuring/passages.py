@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seqviz import scores
+from seqviz import handwritten, scores
 from seqviz.measuring.plan import words_in
 from seqviz.report import Report, Trainings, weights_of
 from seqviz.translating.loading import load
@@ -20,10 +19,9 @@ def passages_report(models: Path, trainings: Trainings) -> Report:
         models: folder of the model folders.
         trainings: ``training.json`` of the models that are measured.
     """
-    file = Path(__file__).parents[1] / "texts.json"
-    texts = json.loads(file.read_text(encoding="utf-8"))["passages"]
+    texts = handwritten.texts("passages")
     found = passages({name: load(models / name) for name in trainings}, texts)
-    data = {"name": "seqviz/texts.json", "passages": len(texts)}
+    data = {"name": handwritten.NAME, "passages": len(texts)}
     return Report.now("seqviz report", data, found, weights_of(trainings))
 
 
@@ -36,7 +34,7 @@ def passages(translators: Mapping[str, Any], texts: Sequence[Mapping[str, Any]])
 
     Args:
         translators: by name; `lstm` and `lstm-attention` among them.
-        texts: passages of ``texts.json``: ``id``, ``stages`` of ``english, french``.
+        texts: hand-written passages: ``id``, ``stages`` of ``english, french``.
     """
     found: dict[str, Any] = {}
     for text in texts:

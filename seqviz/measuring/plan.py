@@ -5,7 +5,6 @@ Length of a sentence: whitespace words of its source.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from seqviz import corpus
+from seqviz import corpus, handwritten
 from seqviz.corpus import Pair
 
 BUCKETS = (
@@ -155,10 +154,9 @@ def written(use: str) -> Plan:
     """The project's own hand-written pairs, such as "development", as a plan without runs.
 
     Raises:
-        KeyError: no such list in ``texts.json``.
+        KeyError: no such texts.
     """
-    file = Path(__file__).parents[1] / "texts.json"
-    pairs = json.loads(file.read_text(encoding="utf-8"))[use]
+    pairs, file = handwritten.texts(use), handwritten.FILE
     return Plan(
         pairs=tuple(Pair(text["id"], text["english"], text["french"]) for text in pairs),
         runs=(),

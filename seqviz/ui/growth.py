@@ -73,7 +73,7 @@ class GrowthError(ValueError):
 
 
 def passage(entry: dict[str, Any]) -> Growth:
-    """A passage of ``texts.json``."""
+    """A hand-written passage."""
     return Growth(
         entry["id"],
         tuple(Stage(s["english"], s["french"], s["chinese"]) for s in entry["stages"]),

@@ -7,10 +7,10 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from seqviz import handwritten
 from seqviz.report import Report
 from seqviz.ui import growth
 from seqviz.ui.growth import Growth, Stage
@@ -363,7 +363,7 @@ class Service:
 
     def passages(self) -> list[dict[str, Any]]:
         """Growing passages: ``id, register, title, stages`` of ``{english, french, chinese}``."""
-        return _texts()["passages"]
+        return handwritten.texts("passages")
 
     def passage(self, id_: str) -> dict[str, Any]:
         """A passage by its id.
@@ -417,13 +417,7 @@ class Service:
 
     def examples(self) -> list[dict[str, Any]]:
         """Example sentences: ``id, english, french, chinese``."""
-        return _texts()["examples"]
-
-
-@cache
-def _texts() -> dict[str, Any]:
-    file = Path(__file__).resolve().parents[1] / "texts.json"
-    return json.loads(file.read_text(encoding="utf-8"))
+        return handwritten.texts("examples")
 
 
 class _Cache:

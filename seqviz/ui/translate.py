@@ -10,6 +10,7 @@ from typing import Any
 
 import gradio as gr
 
+from seqviz import handwritten
 from seqviz.language import LANGUAGES, Language
 from seqviz.styles import escape
 from seqviz.ui import cards, growth, marking
@@ -402,7 +403,7 @@ def _can_grow(text: Any) -> bool:
 
 @cache
 def _example_texts() -> frozenset[str]:
-    return frozenset(example["english"] for example in Service().examples())
+    return frozenset(example["english"] for example in handwritten.texts("examples"))
 
 
 def _longer_label(text: str, language: str) -> Any:
