@@ -71,6 +71,7 @@ def test_no_text_of_one_language_in_the_other():
     for key, text in Language.of("en").texts.items():
         assert not re.search(CHINESE, text), key
     for key, text in Language.of("zh").texts.items():
+        assert "您" not in text, key  # readers are addressed as 你
         table = key.rsplit(".", 1)[0]
         if table.removesuffix(".figure") not in PAGE:
             continue
