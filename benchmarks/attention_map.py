@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import seqviz
-from seqviz import handwritten, heatmap
+from seqviz import handwritten
+from seqviz.drawing import heatmap
 from seqviz.report import write_json
 from seqviz.version import hardware, versions
 

@@ -473,7 +473,7 @@ def attend(
 
     Example: seqviz attend "The cat sleeps." --model lstm --model transformer --kind saliency --out cat.svg
     """
-    from seqviz.export import FORMATS, Panel, export
+    from seqviz.drawing.export import FORMATS, Panel, export
     from seqviz.language import LANGUAGES
     from seqviz.looking.alignment_report import aligned_head
     from seqviz.looking.saliency import saliency

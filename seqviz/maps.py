@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from seqviz import heatmap
+from seqviz.drawing import heatmap
 from seqviz.pieces import Pieces
 
 KINDS = ("cross", "encoder", "decoder")

@@ -19,9 +19,9 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from seqviz import ui
-from seqviz.export import FORMATS
+from seqviz.drawing.export import FORMATS
+from seqviz.drawing.styles import visible
 from seqviz.language import Language
-from seqviz.styles import visible
 from seqviz.translating.translator import Translator
 from seqviz.ui import attention, look
 from seqviz.ui.attention import FIXED, Choice

@@ -13,9 +13,9 @@ from matplotlib.patches import Rectangle
 from PIL import Image
 
 from seqviz import plotting
+from seqviz.drawing.figures.card import LINE_WIDTH, LINES, wrapped
+from seqviz.drawing.styles import label_width
 from seqviz.language import Language
-from seqviz.plotting.card import LINE_WIDTH, LINES, wrapped
-from seqviz.styles import label_width
 from seqviz.translating.translator import Translator
 from seqviz.ui import translate
 from seqviz.ui.service import MODELS, Service

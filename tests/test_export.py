@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 from test_cli import run_here
 
-from seqviz import export as exports
-from seqviz import heatmap, plotting
-from seqviz.export import FORMATS, Panel, export
+from seqviz import plotting
+from seqviz.drawing import export as exports
+from seqviz.drawing.export import FORMATS, Panel, export
+from seqviz.drawing.names import which
 from seqviz.training import save_model
 from seqviz.translating.translator import Translator
 
@@ -135,7 +136,7 @@ def test_rich_display_in_notebooks(map_panel: Panel):
 def test_page_and_file_call_a_kind_of_attention_alike(kind: str, language: str, map_panel: Panel):
     assert map_panel.map is not None
     map = dataclasses.replace(map_panel.map, kind=kind)
-    shown = heatmap.which(map, None, None, language)
+    shown = which(map, None, None, language)
     headings = [text.get_text() for text in plotting.attention(map, language=language).texts]
     assert any(heading.endswith(f" · {shown}") for heading in headings), headings
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import seqviz
 from seqviz import tokenizer
-from seqviz.export import FORMATS, Panel, export
+from seqviz.drawing.export import FORMATS, Panel, export
 from seqviz.looking.saliency import saliency
 from seqviz.translating.inputs import output_limit
 from seqviz.translating.translator import Translator

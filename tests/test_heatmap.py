@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from seqviz import heatmap, styles
+from seqviz.drawing import heatmap, styles
 from seqviz.maps import AttentionMap
 from seqviz.pieces import Pieces
 

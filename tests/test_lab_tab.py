@@ -12,7 +12,7 @@ import gradio as gr
 import numpy as np
 import pytest
 
-from seqviz.inline import as_element
+from seqviz.drawing.inline import as_element
 from seqviz.lab.gradient import Reach
 from seqviz.language import Language
 from seqviz.translating.translator import Translator

@@ -16,10 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from seqviz import plotting, styles
+from seqviz import plotting
+from seqviz.drawing import styles
+from seqviz.drawing.figures import base, quality
 from seqviz.maps import AttentionMap
 from seqviz.pieces import Pieces
-from seqviz.plotting import base, quality
 
 ODD_WORDS = (
     "$x_$",

@@ -91,7 +91,8 @@ MANY_MAPS = """
 import gc, io, os, sys
 from pathlib import Path
 import seqviz
-from seqviz import heatmap, plotting
+from seqviz import plotting
+from seqviz.drawing import heatmap
 
 def resident_megabytes():
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])

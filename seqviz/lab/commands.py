@@ -144,7 +144,7 @@ def _command(name: str, kind: type) -> Callable[..., None]:
 
 def _publish(name: str, report: Any, out: Path | None) -> None:
     """Print a report of the lab, or write it with its figures and print what it says."""
-    from seqviz import plotting
+    from seqviz.drawing import figures
 
     content = report.content()
     if out is None:
@@ -152,8 +152,8 @@ def _publish(name: str, report: Any, out: Path | None) -> None:
         return
     report.write(out)
     for language, ending in (("en", ".svg"), ("zh", ".zh.svg")):
-        figure = plotting.lab.FIGURES[name](content, language=language)
-        plotting.save(figure, out.with_suffix(ending))
+        figure = figures.lab.FIGURES[name](content, language=language)
+        figures.save(figure, out.with_suffix(ending))
     typer.echo(f"{out} written, and its figures", err=True)
     typer.echo(content["says"]["en"])
 

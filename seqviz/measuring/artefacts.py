@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seqviz import coverage, handwritten, plotting, trials
+from seqviz import coverage, handwritten, trials
 from seqviz.corpus import file_digest
+from seqviz.drawing import figures
 from seqviz.lab import experiment
 from seqviz.looking import alignment_report as alignment
 from seqviz.measuring import markdown
@@ -122,10 +123,10 @@ def _length(site: Site) -> Report | None:
 
 def _length_figures(site: Site, report: Report) -> dict[str, Draw]:
     check(report.content(), str(site.file("length.json")))
-    figures: dict[str, Draw] = {"length": plotting.length_curves}
+    found: dict[str, Draw] = {"length": figures.length_curves}
     if report.results["positions"]["loss"].get("natural"):
-        figures["where-it-breaks"] = plotting.where_it_breaks
-    return figures
+        found["where-it-breaks"] = figures.where_it_breaks
+    return found
 
 
 def _coverage(site: Site) -> Report:
@@ -184,7 +185,7 @@ def _training_cost(site: Site) -> Report | None:
 
 
 def _lab_figure(name: str) -> Callable[[Site, Report], Mapping[str, Draw]]:
-    return lambda site, report: {name: plotting.lab.FIGURES[name]}
+    return lambda site, report: {name: figures.lab.FIGURES[name]}
 
 
 # ---------------------------------------------------------------------------------------------
@@ -297,7 +298,7 @@ def bring_up_to_date(
             for name, draw in artefact.figures(site, report).items():
                 _save(site, name, draw, report.content())
     if all(training.get("losses", {}).get("train") for training in site.trainings.values()):
-        _save(site, "losses", plotting.loss_curves, site.trainings)
+        _save(site, "losses", figures.loss_curves, site.trainings)
     text = readme.read_text(encoding="utf-8")
     write_text(readme, markdown.fill_readme(text, results(reports, site.trainings)))
     about = models / "DATA.md"
@@ -309,7 +310,7 @@ def bring_up_to_date(
 
 def _save(site: Site, name: str, draw: Draw, content: Any) -> None:
     for language, ending in (("en", ""), ("zh", ".zh")):
-        plotting.save(draw(content, language=language), site.file(f"{name}{ending}.svg"))
+        figures.save(draw(content, language=language), site.file(f"{name}{ending}.svg"))
 
 
 def read_all(models: Path) -> Reports:

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqviz import heatmap
+from seqviz.drawing import heatmap
+from seqviz.drawing.styles import escape
 from seqviz.maps import KINDS, AttentionMap
 from seqviz.pieces import Pieces
-from seqviz.styles import escape
 from seqviz.translating.notes import Note, merged
 
 NOTHING = Pieces()

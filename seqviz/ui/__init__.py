@@ -19,8 +19,8 @@ other input. The function makes components, subscribes its own events, and retur
 **Rules.** Every event that runs a model takes ``**MODEL_EVENT`` (`seqviz.ui.tab`: shared queue), and is
 ``api_visibility="private"`` unless it is a documented endpoint made with ``gr.api``. Texts come from
 `seqviz.language`, theme, CSS and script from `seqviz.ui.look` (``page.css``, ``page.js``, ``length.js``, ``links.js``), what a model
-looks like from `seqviz.styles`. A colour in markup is ``var(--lstm)``, never a number, so
-that dark mode works. Every string from a person or a model passes `seqviz.styles.escape`; markup is the *value*
+looks like from `seqviz.drawing.styles`. A colour in markup is ``var(--lstm)``, never a number, so
+that dark mode works. Every string from a person or a model passes `seqviz.drawing.styles.escape`; markup is the *value*
 of ``gr.HTML``, never its template. PyTorch is not imported by any module here at the top: what needs it
 is imported inside functions that run after `Service.wait`. ``show_progress="hidden"`` where a handler
 draws its own waiting state.
@@ -48,8 +48,8 @@ from typing import Any
 
 import gradio as gr
 
+from seqviz.drawing.styles import escape
 from seqviz.language import LANGUAGES, Language
-from seqviz.styles import escape
 from seqviz.ui import attention, cards, lab, length, links, look, translate
 from seqviz.ui.service import MODELS, Service
 from seqviz.ui.tab import QUICK_EVENT

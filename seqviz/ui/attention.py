@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
-from seqviz import heatmap
-from seqviz.export import FORMATS, Panel, caution, export
+from seqviz.drawing import heatmap
+from seqviz.drawing.export import FORMATS, Panel, caution, export
+from seqviz.drawing.names import which
+from seqviz.drawing.styles import escape
 from seqviz.language import Language
 from seqviz.maps import KINDS, AttentionMap
-from seqviz.styles import escape
 from seqviz.ui import cards, stepping
 from seqviz.ui.growth import paragraphs
 from seqviz.ui.service import MODELS, Service
@@ -544,7 +545,7 @@ def _steps(service: Service, choice: Choice, panels: Sequence[Panel], language: 
         same = shown is not None and shown.kind == "cross"
         layer, head = (panels[0].layer, panels[0].head) if same else (None, None)
         rows = map_.head(layer, head)
-        about = heatmap.which(map_, layer, head, language)
+        about = which(map_, layer, head, language)
     return stepping.render(
         translation,
         service.candidates(choice.model, translation),

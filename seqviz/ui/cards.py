@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from seqviz.drawing.styles import MODEL_STYLES, escape
 from seqviz.language import Language
-from seqviz.styles import MODEL_STYLES, escape
 from seqviz.translating.notes import Note, merged
 from seqviz.translating.output import french_for_display, repeated_spans
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
-from seqviz.styles import MODEL_STYLES, escape
+from seqviz.drawing.styles import MODEL_STYLES, escape
 
 WIDTH, HEIGHT = 460.0, 270.0
 LEFT, RIGHT, TOP, BOTTOM = 34.0, 10.0, 12.0, 42.0

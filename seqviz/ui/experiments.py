@@ -12,10 +12,10 @@ from typing import Any
 
 import gradio as gr
 
-from seqviz.inline import as_element
+from seqviz.drawing.inline import as_element
+from seqviz.drawing.styles import escape
 from seqviz.lab import EXPERIMENTS, SCHEMA, claims
 from seqviz.language import LANGUAGES, Language
-from seqviz.styles import escape
 from seqviz.ui import measured
 from seqviz.ui.measured import DAMAGED
 from seqviz.ui.service import MODELS, Service

@@ -10,8 +10,8 @@ from typing import Any
 
 import gradio as gr
 
+from seqviz.drawing.styles import escape
 from seqviz.language import Language
-from seqviz.styles import escape
 from seqviz.ui import cards, experiments, live, measured, telephone
 from seqviz.ui.growth import paragraphs
 from seqviz.ui.service import MODELS, Service

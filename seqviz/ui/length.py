@@ -13,8 +13,8 @@ from typing import Any
 
 import gradio as gr
 
+from seqviz.drawing.styles import escape
 from seqviz.language import LANGUAGES, Language
-from seqviz.styles import escape
 from seqviz.ui import cards, growth, measured, stages
 from seqviz.ui.growth import MAX_WORDS, OWN, Growth, GrowthError
 from seqviz.ui.service import BLEU_SETTINGS, CHRF_SETTINGS, MODELS, Service

@@ -7,8 +7,8 @@ from typing import Any
 
 import gradio as gr
 
+from seqviz.drawing.styles import escape
 from seqviz.language import Language
-from seqviz.styles import escape
 from seqviz.ui import cards
 from seqviz.ui.tab import MODEL_EVENT, Tab, endpoint
 
@@ -71,7 +71,7 @@ def run(language: str) -> Iterator[str]:
 
 def markup(results: dict[str, Any], language: str) -> str:
     """What was measured, in words and as the figure of the report."""
-    from seqviz import plotting
+    from seqviz.drawing import figures
 
     says = str(results["says"][language])
     told = Language.of(language).say(
@@ -79,7 +79,7 @@ def markup(results: dict[str, Any], language: str) -> str:
         hardware=str(results["hardware"]),
         load=f"{results['load_average']['before']:.1f}",
     )
-    picture = plotting.inline_svg(plotting.lab.cost(results, language=language), says)
+    picture = figures.inline_svg(figures.lab.cost(results, language=language), says)
     return (
         f'<p class="answer">{escape(says)}</p><figure class="plot">{picture}</figure>'
         f'<p class="small">{escape(told)}</p>'

@@ -1,4 +1,4 @@
-"""How the page looks: theme, CSS and script. What a model looks like stands in `seqviz.styles`."""
+"""How the page looks: theme, CSS and script. What a model looks like stands in `seqviz.drawing.styles`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import gradio as gr
 
-from seqviz import heatmap
+from seqviz.drawing import heatmap
+from seqviz.drawing.styles import MODEL_STYLES
 from seqviz.language import LANGUAGES, Language
-from seqviz.styles import MODEL_STYLES
 from seqviz.ui import stepping
 
 _HERE = Path(__file__).parent

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from seqviz.drawing.styles import escape
 from seqviz.language import Language
-from seqviz.styles import escape
 from seqviz.ui import curves
 from seqviz.ui.service import MODELS, counted
 

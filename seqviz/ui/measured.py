@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from seqviz.drawing.styles import escape
 from seqviz.language import Language
-from seqviz.styles import escape
 from seqviz.ui import curves
 from seqviz.ui.service import MODELS, Service
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import groupby
 
+from seqviz.drawing.styles import escape
 from seqviz.language import Language
-from seqviz.styles import escape
 from seqviz.ui import cards, curves, marking, measured
 from seqviz.ui.growth import OWN, Growth, new_words
 from seqviz.ui.service import MODELS, Scored, Service

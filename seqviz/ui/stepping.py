@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import gradio as gr
 import numpy as np
 
+from seqviz.drawing.styles import MODEL_STYLES, escape, style_of, visible
 from seqviz.language import Language
-from seqviz.styles import MODEL_STYLES, escape, style_of, visible
 from seqviz.ui.tab import QUICK_EVENT
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seqviz.drawing.styles import escape
 from seqviz.lab import two_digits
 from seqviz.language import Language
-from seqviz.styles import escape
 from seqviz.ui import cards, curves
 from seqviz.ui.service import MODELS, Service
 

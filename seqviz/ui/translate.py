@@ -11,8 +11,8 @@ from typing import Any
 import gradio as gr
 
 from seqviz import handwritten
+from seqviz.drawing.styles import escape
 from seqviz.language import LANGUAGES, Language
-from seqviz.styles import escape
 from seqviz.ui import cards, growth, marking
 from seqviz.ui.growth import MAX_CHARACTERS, paragraphs
 from seqviz.ui.service import MAX_BEAMS, MODELS, Service, counted
@@ -265,7 +265,7 @@ def share_card(
     texts = paragraphs(source or "")
     if not texts or too_long(source or "", language):
         return {}
-    from seqviz import plotting
+    from seqviz.drawing import figures
 
     plain = " ".join(" ".join(texts).split())
     found: dict[str, tuple[int, int] | None] = {}
@@ -279,8 +279,8 @@ def share_card(
     if not found:
         return {}
     picture = io.BytesIO()
-    figure = plotting.share_card(plain, found, link, language=language)
-    plotting.save(figure, picture, "png", dpi=100)
+    figure = figures.share_card(plain, found, link, language=language)
+    figures.save(figure, picture, "png", dpi=100)
     data = base64.b64encode(picture.getvalue()).decode()
     return {"name": "seqviz.png", "type": "image/png", "data": data}
 

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
-from seqviz.plotting.base import add_legend_below, power_of_ten
-from seqviz.plotting.lab.panels import DASHES, add_panels, add_titles, new_figure
-from seqviz.styles import FAINT, MODEL_STYLES, style_of, visible
+from seqviz.drawing.figures.base import add_legend_below, power_of_ten
+from seqviz.drawing.figures.lab.panels import DASHES, add_panels, add_titles, new_figure
+from seqviz.drawing.styles import FAINT, MODEL_STYLES, style_of, visible
 
 GRADIENT_FLOOR = 1e-6
 """Smallest relative gradient that is drawn; the curves of a fading one go on below."""

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from seqviz import heatmap
+from seqviz.drawing import heatmap
 from seqviz.language import Language
 from seqviz.maps import AttentionMap
 
@@ -177,17 +177,17 @@ def _picture(
     panels: Sequence[Panel], format: str, language: str, color_max: float
 ) -> tuple[bytes, str]:
     say = Language.of(language).say
-    from seqviz import plotting
+    from seqviz.drawing import figures
 
     maps = [(p.map, p.layer, p.head) for p in panels if p.map is not None]
     first, said = panels[0], []
     if first.vector is not None:
-        figure = plotting.vector(first.vector, model=first.model, language=language)
+        figure = figures.vector(first.vector, model=first.model, language=language)
     else:
-        figure = plotting.attention_side_by_side(maps, language=language, color_max=color_max)
+        figure = figures.attention_side_by_side(maps, language=language, color_max=color_max)
     if len(panels) > 1 and len(maps) < len(panels):
         said.append(say("attention.one_kind", format=format.upper()))
     buffer = io.BytesIO()
-    if note := plotting.save(figure, buffer, format):
+    if note := figures.save(figure, buffer, format):
         said.append(say("attention.no_font", note=note))
     return buffer.getvalue(), " ".join(said)

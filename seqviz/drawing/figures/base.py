@@ -8,7 +8,7 @@ import re
 import threading
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
@@ -24,9 +24,9 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter
 
-from seqviz.inline import as_element
+from seqviz.drawing.inline import as_element
+from seqviz.drawing.styles import FAINT, INK, ModelStyle, visible
 from seqviz.language import Language
-from seqviz.styles import FAINT, INK, MODEL_STYLES, ModelStyle, visible
 
 BASE_FONT = "DejaVu Sans"
 """Comes with matplotlib."""
@@ -44,28 +44,22 @@ class LabelledFigure(Figure):
     """
 
     def __init__(self, width: float, height: float, language: str | Language, table: str) -> None:
-        self.spoken = Language.of(language).within(table)
+        self.language, self.table = Language.of(language), table
         super().__init__(figsize=(width, height), dpi=100, facecolor="white")
         self.english: list[tuple[Text, str]] = []
-        self._english = Language.of("en").within(table)
         self.named: dict[Artist, tuple[str, dict[str, Any]]] = {}
+
+    def knows(self, key: str) -> bool:
+        """The figure's table has this text."""
+        return key in self.language.within(self.table)
 
     def say(self, text: Text, key: str, **values: Any) -> Text:
         """Give `text` the words of `key`; remember them in English."""
-        return self.say_all(text, [(key, values)])
+        return self.say_by(text, lambda spoken: spoken.within(self.table).say(key, **values))
 
-    def say_all(
-        self,
-        text: Text,
-        keys: list[tuple[str, dict[str, Any]]],
-        model: str | None = None,
-        joint: str = ", ",
-    ) -> Text:
-        said, english = (
-            (f"{name_of(model, language)} · " if model else "")
-            + joint.join(language.say(key, **values) for key, values in keys)
-            for language in (self.spoken, self._english)
-        )
+    def say_by(self, text: Text, words: Callable[[Language], str]) -> Text:
+        """Give `text` what is said in a language; remember it in English."""
+        said, english = words(self.language), words(Language.of("en"))
         text.set(text=said, parse_math=False, fontfamily=families(said))
         if said != english:
             self.english.append((text, english))
@@ -73,15 +67,8 @@ class LabelledFigure(Figure):
 
     def name(self, drawn: Artist, key: str, **values: Any) -> None:
         """Say in the legend what is drawn."""
-        drawn.set_label(self.spoken.say(key, **values))
+        drawn.set_label(self.language.within(self.table).say(key, **values))
         self.named[drawn] = key, values
-
-
-def name_of(model: str, language: str | Language) -> str:
-    """What a model is called; one of the user's own by its own name."""
-    if model in MODEL_STYLES:
-        return Language.of(language).texts[f"model.{model}"]
-    return visible(model)
 
 
 def clean_axes(axes: Axes) -> None:
@@ -308,7 +295,7 @@ def _missing_characters(figure: Figure) -> set[str]:
 
 
 def inline_svg(figure: Figure, label: str = "") -> str:
-    """A figure as an ``<svg>`` element for a page; see `seqviz.inline.as_element`.
+    """A figure as an ``<svg>`` element for a page; see `seqviz.drawing.inline.as_element`.
 
     Args:
         figure: from a function above.

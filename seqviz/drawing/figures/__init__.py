@@ -1,7 +1,7 @@
 """Data in, matplotlib `Figure` out: attention maps, quality by length, losses, the lab's experiments.
 
-    figure = seqviz.plotting.attention(translation.attention("cross").words())
-    seqviz.plotting.save(figure, "attention.svg")
+    figure = figures.attention(translation.attention("cross").words())
+    figures.save(figure, "attention.svg")
 
 No pyplot, no change of global settings, no file but in `save`, no model. Every figure is new and
 belongs to the caller alone, so that many threads can draw at once.
@@ -9,11 +9,11 @@ belongs to the caller alone, so that many threads can draw at once.
 
 from __future__ import annotations
 
-from seqviz.plotting import lab
-from seqviz.plotting.base import inline_svg, save
-from seqviz.plotting.card import share_card
-from seqviz.plotting.maps import attention, attention_side_by_side, vector
-from seqviz.plotting.quality import length_curve, length_curves, loss_curves, where_it_breaks
+from seqviz.drawing.figures import lab
+from seqviz.drawing.figures.base import inline_svg, save
+from seqviz.drawing.figures.card import share_card
+from seqviz.drawing.figures.maps import attention, attention_side_by_side, vector
+from seqviz.drawing.figures.quality import length_curve, length_curves, loss_curves, where_it_breaks
 
 __all__ = [
     "attention",

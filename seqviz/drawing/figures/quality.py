@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from seqviz.plotting.base import (
+from seqviz.drawing.figures.base import (
     LabelledFigure,
     add_legend,
     add_line,
     clean_axes,
 )
-from seqviz.styles import FAINT, INK, style_of
+from seqviz.drawing.styles import FAINT, INK, style_of
 
 METRICS = ("bleu", "chrf", "brevity_penalty", "length_ratio")
 THIN = 50
@@ -51,7 +51,7 @@ def length_curve(
     axes = figure.add_axes((0.085, 0.2, 0.895, 0.66))
     thin = _draw_curve(figure, axes, report, curve, metric)
     heading = figure.text(0.085, 0.965, "", fontsize=11.5, color=INK, ha="left", va="center")
-    figure.say(heading, curve if curve in figure.spoken else "words")
+    figure.say(heading, curve if figure.knows(curve) else "words")
     if thin:
         note = figure.text(0.98, 0.965, "", ha="right", va="center")
         figure.say(note, "thin", n=THIN).set(fontsize=8.5, color=FAINT)
@@ -145,21 +145,7 @@ def _draw_curve(
     if metric in ("bleu", "chrf", "brevity_penalty"):
         axes.set_ylim(bottom=0)
     axes.set_ylim(top=axes.get_ylim()[1] * 1.04)
-
-    # Buckets and their n under the axis.
-    shown: dict[tuple[int, int], tuple[int, float]] = {}
-    for buckets in models.values():
-        for bucket in buckets:
-            key = (bucket["low"], bucket["high"])
-            shown[key] = max(shown.get(key, (0, 0.0)), (bucket["n"], _middle(bucket)))
-    ticks = sorted(shown)
-    axes.set_xticks(
-        [shown[tick][1] for tick in ticks],
-        [f"{_range(*tick)}\n{shown[tick][0]:,}" for tick in ticks],
-        fontsize=8.5,
-        color=INK,
-        linespacing=1.45,
-    )
+    _label_buckets(axes, models.values())
     figure.say(axes.xaxis.label, "held" if curve == "same-content" else "words").set(
         fontsize=10, color=INK
     )
@@ -173,6 +159,23 @@ def _draw_curve(
         note = axes.text(TRAINED_WORDS + 1, axes.get_ylim()[1] * 0.98, "", va="top", ha="left")
         figure.say(note, "extrapolation").set(fontsize=8.5, color=FAINT)
     return any_thin
+
+
+def _label_buckets(axes: Axes, models: Iterable[Sequence[Mapping[str, Any]]]) -> None:
+    """Buckets and their n under the axis."""
+    shown: dict[tuple[int, int], tuple[int, float]] = {}
+    for buckets in models:
+        for bucket in buckets:
+            key = (bucket["low"], bucket["high"])
+            shown[key] = max(shown.get(key, (0, 0.0)), (bucket["n"], _middle(bucket)))
+    ticks = sorted(shown)
+    axes.set_xticks(
+        [shown[tick][1] for tick in ticks],
+        [f"{_range(*tick)}\n{shown[tick][0]:,}" for tick in ticks],
+        fontsize=8.5,
+        color=INK,
+        linespacing=1.45,
+    )
 
 
 def _middle(bucket: Mapping[str, Any]) -> float:

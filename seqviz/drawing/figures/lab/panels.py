@@ -7,8 +7,8 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from seqviz.plotting.base import LabelledFigure, clean_axes
-from seqviz.styles import INK
+from seqviz.drawing.figures.base import LabelledFigure, clean_axes
+from seqviz.drawing.styles import INK
 
 WIDTH = 4.7
 """Inches of every figure here: on a phone of 390 pixels a letter of 9 points then has 9.5 pixels."""

@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from seqviz.plotting.base import add_legend_below, add_line
-from seqviz.plotting.lab.panels import add_panels, add_titles, doubling_axis, new_figure
-from seqviz.styles import FAINT, INK, MODEL_STYLES, style_of
+from seqviz.drawing.figures.base import add_legend_below, add_line
+from seqviz.drawing.figures.lab.panels import add_panels, add_titles, doubling_axis, new_figure
+from seqviz.drawing.styles import FAINT, INK, MODEL_STYLES, style_of
 
 STYLES = {
     "rnn": MODEL_STYLES["rnn"],

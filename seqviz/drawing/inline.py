@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html import escape
 
-from seqviz.styles import FAINT, INK, MODEL_STYLES
+from seqviz.drawing.styles import FAINT, INK, MODEL_STYLES
 
 _PAGE_COLOURS = {
     INK: "currentColor",
@@ -27,7 +27,7 @@ def as_element(svg: str, label: str = "") -> str:
     """A figure as an ``<svg>`` element: as wide as its box, no paper of its own.
 
     Args:
-        svg: content of a file that `seqviz.plotting.save` wrote.
+        svg: content of a file that `figures.save` wrote.
         label: what the picture shows, for a reader who does not see it.
     Raises:
         ValueError: no SVG.

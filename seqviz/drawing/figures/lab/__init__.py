@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from matplotlib.figure import Figure
 
-from seqviz.plotting.lab.costs import cost, training_cost
-from seqviz.plotting.lab.fading import gradient
-from seqviz.plotting.lab.learning import capacity, extrapolation, recall
+from seqviz.drawing.figures.lab.costs import cost, training_cost
+from seqviz.drawing.figures.lab.fading import gradient
+from seqviz.drawing.figures.lab.learning import capacity, extrapolation, recall
 
 FIGURES: dict[str, Callable[..., Figure]] = {
     "gradient": gradient,

@@ -10,18 +10,16 @@ Shapes: `T` rows (target words), `S` columns (source words).
 from __future__ import annotations
 
 import base64
-import struct
 import zlib
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
-from seqviz.language import Language
-from seqviz.pieces import Pieces
-from seqviz.styles import (
+from seqviz.drawing.names import Matrices, name_of, which
+from seqviz.drawing.pixels import levels, pictures
+from seqviz.drawing.styles import (
     LIGHT_PAPER,
     MODEL_STYLES,
     diverging_ramp,
@@ -31,6 +29,8 @@ from seqviz.styles import (
     style_of,
     visible,
 )
+from seqviz.language import Language
+from seqviz.pieces import Pieces
 
 _HERE = Path(__file__).parent
 # Both readings, as HTML and as XML, must leave the script and the style alone.
@@ -54,25 +54,6 @@ _LANGUAGES = {
     "saliency": (_FRENCH, _ENGLISH),
 }
 """Of the rows and of the columns."""
-
-
-class Matrices(Protocol):
-    """What is read of an `AttentionMap`. It draws itself with this module, which so cannot import it."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def source_pieces(self) -> Pieces: ...
-    @property
-    def target_pieces(self) -> Pieces: ...
-    @property
-    def num_layers(self) -> int: ...
-    @property
-    def num_heads(self) -> int: ...
-    def head(self, layer: int | None = None, head: int | None = None) -> np.ndarray: ...
-    def hidden(self, layer: int | None = None, head: int | None = None) -> np.ndarray: ...
 
 
 def render(
@@ -107,7 +88,6 @@ def render(
         for tokens in (map.source_pieces.tokens, map.target_pieces.tokens)
     )
     kind = map.kind if map.kind in _LANGUAGES else "cross"
-
     texts = Language.of(language).within("attention")
 
     def say(key: str, **values: object) -> str:
@@ -116,22 +96,6 @@ def render(
     def template(key: str) -> str:
         return escape(texts.template(key))
 
-    text = TEXT_OF_FEW if max(rows, columns) <= FEW else TEXT
-    slant, left = (
-        text * min(LONGEST_LABEL, 1.12 * max(_widths(tokens)) + 0.4) for tokens in (source, target)
-    )
-    style = {
-        "--sv-model": _model_color(map.model),
-        "--sv-rows": rows,
-        "--sv-columns": columns,
-        "--sv-font": f"{text}px",
-        "--sv-slant": f"{slant:.0f}px",
-        "--sv-head": f"{slant * 0.71 + text + 6:.0f}px",
-        "--sv-over": f"{slant * 0.71 + 6:.0f}px",
-        "--sv-left": f"{left + 14:.0f}px",
-        "--sv-ramp": _gradient(map.model, False),
-        "--sv-ramp-dark": _gradient(map.model, True),
-    }
     most = [
         f"<li>{say('most', target=target[row], source=source[best], weight=f'{weights[row, best]:.2f}')}</li>"
         for row, best in enumerate(weights.argmax(axis=1))
@@ -143,22 +107,15 @@ def render(
     more = "".join(
         f'<div class="sv-about">{escape(line)}</div>' for line in about.split("\n") if line
     )
-    across = "".join(
-        f'<span style="--i:{i}"{_special(map.source_pieces.word_of_piece[i])}><bdi>{escape(word)}</bdi></span>'
-        for i, word in enumerate(source)
-    )
-    down = "".join(
-        f"<span{_special(map.target_pieces.word_of_piece[i])}><bdi>{escape(word)}</bdi></span>"
-        for i, word in enumerate(target)
-    )
     darkest = f"{color_max:g}" if color_max == 1 else f"≥ {color_max:g}"
     unit = "pieces" if len(set(map.target_pieces.word_of_piece)) < rows else "words"
     return (
-        f'<figure class="sv-map" style="{_style(style)}" data-source="{zlib.crc32(repr(source).encode())}" '
+        f'<figure class="sv-map" style="{_map_style(map.model, source, target)}" '
+        f'data-source="{zlib.crc32(repr(source).encode())}" '
         f'data-kind="{kind}" data-unit="{unit}" data-model="{escape(visible(map.model))}" '
         f'data-say-nothing="{say("point")}" data-say-cell="{template(f"cell_{kind}")}" '
         f'data-say-row="{template(f"row_{kind}")}" data-say-column="{template(f"column_{kind}")}">'
-        f'<figcaption class="sv-title">{_name(map.model, language)}'
+        f'<figcaption class="sv-title">{escape(name_of(map.model, language))}'
         f"<span>{escape(which(map, layer, head, language))}</span></figcaption>"
         f'<div class="sv-body"><div class="sv-top"><div class="sv-readout" role="status">{say("point")}</div>'
         f'<div class="sv-zoom"><button type="button" data-sv-zoom="0.8" aria-label="{say("smaller")}">−</button>'
@@ -166,11 +123,11 @@ def render(
         f'<div class="sv-scroll" tabindex="0" role="application" '
         f'aria-label="{say(f"label_{kind}", rows=rows, columns=columns)}">'
         f'<div class="sv-grid"><div class="sv-corner"></div>'
-        f'<div class="sv-across"{_LANGUAGES[kind][1]}>{across}</div>'
-        f'<div class="sv-down"{_LANGUAGES[kind][0]}>{down}</div>'
+        f'<div class="sv-across"{_LANGUAGES[kind][1]}>{_across(source, map.source_pieces)}</div>'
+        f'<div class="sv-down"{_LANGUAGES[kind][0]}>{_down(target, map.target_pieces)}</div>'
         f'<div class="sv-cells" data-rows="{rows}" data-columns="{columns}" '
         f'data-numbers="{base64.b64encode(weights.tobytes()).decode()}">'
-        f"{_pictures(_levels(weights, color_max), _model_ramp(map.model))}"
+        f"{pictures(levels(weights, color_max), _model_ramp(map.model))}"
         '<i class="sv-lines"></i><i class="sv-row"></i><i class="sv-column"></i><i class="sv-cell"></i>'
         "</div></div></div>"
         f'<div class="sv-foot"><span>{hidden_line}</span>'
@@ -205,18 +162,18 @@ def render_heads(
         about: what is said of a layer and head when one points at its picture.
     """
     say = Language.of(language).say
-    pictures = []
+    heads = []
     for row in range(map.num_layers):
         for column in range(map.num_heads):
             weights = map.head(row, column)
             name = say("attention.head_name", layer=row + 1, head=column + 1)
             name += f": {about(row, column)}" if about else ""
             star = " ★" if best == (row, column) else ""
-            pictures.append(
+            heads.append(
                 f'<button type="button" data-layer="{row}" data-head="{column}" '
                 f'aria-pressed="{_true((layer, head) == (row, column))}" '
                 f'title="{escape(name)}" aria-label="{escape(name)}">'
-                f"{_pictures(_levels(weights, color_max), _model_ramp(map.model))}"
+                f"{pictures(levels(weights, color_max), _model_ramp(map.model))}"
                 f"<span>{row + 1} · {column + 1}{star}</span></button>"
             )
     whole = [("", layer is None and head is None, "attention.mean_of_all")]
@@ -230,7 +187,7 @@ def render_heads(
     style = {"--sv-model": _model_color(map.model), "--heads": map.num_heads}
     return (
         f'<div class="sv-heads" style="{_style(style)}"><div class="sv-whole">{buttons}</div>'
-        f"{''.join(pictures)}</div>"
+        f"{''.join(heads)}</div>"
     )
 
 
@@ -267,8 +224,8 @@ def render_vector(
         raise ValueError(f"expected one vector (numbers), got shape {vector.shape}")
     size = vector.size
     style = {"--sv-model": _model_color(model), "--sv-rows": 1, "--sv-columns": size}
-    levels = np.round(np.clip((vector[None] + 1) / 2, 0, 1) * 255).astype(np.uint8)
-    pictures = _pictures(levels, (diverging_ramp(), diverging_ramp(True)))
+    numbers = np.round(np.clip((vector[None] + 1) / 2, 0, 1) * 255).astype(np.uint8)
+    drawn = pictures(numbers, (diverging_ramp(), diverging_ramp(True)))
 
     texts = Language.of(language).within("attention")
 
@@ -281,13 +238,13 @@ def render_vector(
     return (
         f'<figure class="sv-vector" style="{_style(style)}" '
         f'data-say-nothing="{say("point_number", size=size)}" data-say-number="{say("number", size=size)}">'
-        f'<figcaption class="sv-title">{_name(model, language)}'
+        f'<figcaption class="sv-title">{escape(name_of(model, language))}'
         f"<span>{say('no_attention')}</span></figcaption>"
         f'<div class="sv-words"{_ENGLISH}>{flow(source)}</div>'
         '<div class="sv-flow"></div>'
         f'<div class="sv-strip" tabindex="0" role="application" aria-label="{say("label_vector", size=size)}" '
         f'data-rows="1" data-columns="{size}" '
-        f'data-numbers="{base64.b64encode(vector.tobytes()).decode()}">{pictures}'
+        f'data-numbers="{base64.b64encode(vector.tobytes()).decode()}">{drawn}'
         '<i class="sv-column"></i></div>'
         f'<div class="sv-all">{say("all_it_knows")}</div>'
         f'<div class="sv-readout" role="status">{say("point_number", size=size)}</div>'
@@ -346,28 +303,6 @@ def page(figures: str, *, language: str = "en", title: str = "", caution: str = 
     )
 
 
-def which(map: Matrices, layer: int | None, head: int | None, language: str) -> str:
-    """Kind, layer and head of a matrix, in words."""
-    say = Language.of(language).say
-    said = [say(f"attention.kind_{map.kind}")]
-    counts = {"layers": map.num_layers, "heads": map.num_heads}
-    if map.num_layers * map.num_heads > 1:
-        if layer is None and head is None:
-            said.append(say("attention.mean_all", **counts))
-        else:
-            said.append(
-                say("attention.mean_layers", **counts)
-                if layer is None
-                else say("attention.layer_of", layer=layer + 1, **counts)
-            )
-            said.append(
-                say("attention.mean_heads", **counts)
-                if head is None
-                else say("attention.head_of", head=head + 1, **counts)
-            )
-    return " · ".join(said)
-
-
 # ---------------------------------------------------------------------------------------------
 # Pieces of markup
 
@@ -376,9 +311,39 @@ def _style(values: dict[str, object]) -> str:
     return escape(";".join(f"{name}:{value}" for name, value in values.items()))
 
 
-def _name(model: str, language: str) -> str:
-    return escape(
-        Language.of(language).say(f"model.{model}") if model in MODEL_STYLES else visible(model)
+def _map_style(model: str, source: Sequence[str], target: Sequence[str]) -> str:
+    """Colours of a map, and room for its labels."""
+    text = TEXT_OF_FEW if max(len(source), len(target)) <= FEW else TEXT
+    slant, left = (
+        text * min(LONGEST_LABEL, 1.12 * max(_widths(tokens)) + 0.4) for tokens in (source, target)
+    )
+    return _style(
+        {
+            "--sv-model": _model_color(model),
+            "--sv-rows": len(target),
+            "--sv-columns": len(source),
+            "--sv-font": f"{text}px",
+            "--sv-slant": f"{slant:.0f}px",
+            "--sv-head": f"{slant * 0.71 + text + 6:.0f}px",
+            "--sv-over": f"{slant * 0.71 + 6:.0f}px",
+            "--sv-left": f"{left + 14:.0f}px",
+            "--sv-ramp": _gradient(model, False),
+            "--sv-ramp-dark": _gradient(model, True),
+        }
+    )
+
+
+def _across(labels: Sequence[str], pieces: Pieces) -> str:
+    return "".join(
+        f'<span style="--i:{i}"{_special(word)}><bdi>{escape(label)}</bdi></span>'
+        for i, (label, word) in enumerate(zip(labels, pieces.word_of_piece, strict=True))
+    )
+
+
+def _down(labels: Sequence[str], pieces: Pieces) -> str:
+    return "".join(
+        f"<span{_special(word)}><bdi>{escape(label)}</bdi></span>"
+        for label, word in zip(labels, pieces.word_of_piece, strict=True)
     )
 
 
@@ -409,47 +374,3 @@ def _model_ramp(model: str) -> tuple[np.ndarray, np.ndarray]:
 def _gradient(model: str, dark: bool) -> str:
     stops = _model_ramp(model)[dark][:: 255 // 15]
     return f"linear-gradient(to right,{','.join('#{:02x}{:02x}{:02x}'.format(*stop) for stop in stops)})"
-
-
-def _levels(weights: np.ndarray, color_max: float) -> np.ndarray:
-    """Number of the colour of each weight, 0–255, (T, S)."""
-    if not 0 < color_max <= 1:
-        raise ValueError(f"expected color_max above 0 and at most 1, got {color_max}")
-    return np.round(np.clip(weights / color_max, 0, 1) * 255).astype(np.uint8)
-
-
-def _pictures(levels: np.ndarray, ramps: tuple[np.ndarray, np.ndarray]) -> str:
-    """The same pixels with the colours for a light and for a dark page; the page shows one of them."""
-    pixels = _pixels(levels)
-    return "".join(
-        f'<img class="sv-{name}" alt="" src="{_png(levels.shape, colors, pixels)}"/>'
-        for name, colors in zip(("light", "dark"), ramps, strict=True)
-    )
-
-
-def _pixels(levels: np.ndarray) -> bytes:
-    rows = np.zeros(
-        (levels.shape[0], levels.shape[1] + 1), dtype=np.uint8
-    )  # each begins with its filter: none
-    rows[:, 1:] = levels
-    return zlib.compress(rows.tobytes(), 6)
-
-
-def _png(shape: tuple[int, ...], colors: np.ndarray, pixels: bytes) -> str:
-    """A data address of a PNG with a palette (PNG specification, sections 5 and 11).
-
-    Args:
-        shape: height and width.
-        colors: palette, (256, 3) of uint8.
-        pixels: compressed rows of palette numbers.
-    """
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return (
-            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        )
-
-    header = struct.pack(">IIBBBBB", shape[1], shape[0], 8, 3, 0, 0, 0)
-    data = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"PLTE", colors.tobytes())
-    data += chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
-    return f"data:image/png;base64,{base64.b64encode(data).decode()}"

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from seqviz.plotting.base import LabelledFigure, families, name_of
-from seqviz.styles import FAINT, INK, label_width, shorten, style_of, visible
+from seqviz.drawing.figures.base import LabelledFigure, families
+from seqviz.drawing.names import name_of
+from seqviz.drawing.styles import FAINT, INK, label_width, shorten, style_of, visible
 
 WIDTH, HEIGHT = 12.0, 6.3
 """Inches; at 100 pixels an inch the size in which links are shown elsewhere."""

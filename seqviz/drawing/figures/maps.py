@@ -11,13 +11,15 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from seqviz.maps import AttentionMap
-from seqviz.plotting.base import (
+from seqviz.drawing.figures.base import (
     LabelledFigure,
     changed_settings,
     families,
 )
-from seqviz.styles import FAINT, INK, diverging_ramp, ramp, shorten, style_of, visible
+from seqviz.drawing.names import name_of, which
+from seqviz.drawing.styles import FAINT, INK, diverging_ramp, ramp, shorten, style_of, visible
+from seqviz.language import Language
+from seqviz.maps import AttentionMap
 
 TEXTS = "attention.figure"
 """Table of the words of all figures here."""
@@ -208,7 +210,7 @@ class _AttentionPanel:
             ("y", f"target_{self.kind}", "target", left + gap, foot + high / 2),
         ):
             text = figure.text(x / width, y / height, "", fontsize=self.size, color=FAINT)
-            figure.say(text, key if key in figure.spoken else otherwise)
+            figure.say(text, key if figure.knows(key) else otherwise)
             if axis == "x":
                 text.set(ha="left", va="top")
             else:
@@ -243,20 +245,10 @@ class _AttentionPanel:
 def _say_heading(
     figure: LabelledFigure, text: Text, map: AttentionMap, layer: int | None, head: int | None
 ) -> None:
-    numbers = {
-        "layers": map.num_layers,
-        "heads": map.num_heads,
-        "layer": None if layer is None else layer + 1,
-        "head": None if head is None else head + 1,
-    }
-    keys = [(f"kind_{map.kind}", {})]
-    if map.num_layers * map.num_heads > 1:
-        if layer is None and head is None:
-            keys.append(("all", numbers))
-        else:
-            keys.append(("mean_layers" if layer is None else "layer", numbers))
-            keys.append(("mean_heads" if head is None else "head", numbers))
-    figure.say_all(text, keys, model=map.model, joint=" · ")
+    def words(spoken: Language) -> str:
+        return f"{name_of(map.model, spoken)} · {which(map, layer, head, spoken)}"
+
+    figure.say_by(text, words)
 
 
 def vector(
@@ -293,7 +285,10 @@ def vector(
     figure.say(axes.xaxis.label, "vector_numbers").set(fontsize=9.5, color=INK)
     heading = figure.text(0.04, 0.93, "", fontsize=11.5, color=INK, ha="left", va="top")
     if title is None:
-        figure.say_all(heading, [("vector", {})], model=model)
+        figure.say_by(
+            heading,
+            lambda spoken: f"{name_of(model, spoken)} · {spoken.within(TEXTS).say('vector')}",
+        )
     else:
         heading.set(text=visible(title), parse_math=False, fontfamily=families(title))
     bar = figure.add_axes((0.895, 0.3, 0.014, 0.42))

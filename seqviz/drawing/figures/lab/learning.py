@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from seqviz.plotting.base import LabelledFigure, add_legend_below, add_line
-from seqviz.plotting.lab.panels import (
+from seqviz.drawing.figures.base import LabelledFigure, add_legend_below, add_line
+from seqviz.drawing.figures.lab.panels import (
     DASHES,
     add_note,
     add_panels,
@@ -20,7 +20,7 @@ from seqviz.plotting.lab.panels import (
     doubling_axis,
     new_figure,
 )
-from seqviz.styles import FAINT, INK, MODEL_STYLES, OTHER_STYLES
+from seqviz.drawing.styles import FAINT, INK, MODEL_STYLES, OTHER_STYLES
 
 STYLES = {
     "attention": MODEL_STYLES["transformer"],
