@@ -23,7 +23,7 @@ from seqviz.drawing.export import FORMATS
 from seqviz.drawing.styles import visible
 from seqviz.language import Language
 from seqviz.translating.translator import Translator
-from seqviz.ui import attention, look
+from seqviz.ui import attention, theme
 from seqviz.ui.attention import FIXED, Choice
 from seqviz.ui.growth import MAX_CHARACTERS
 from seqviz.ui.service import MODELS, Service
@@ -460,9 +460,9 @@ def address(translators, tmp_path_factory) -> Iterator[str]:
         prevent_thread_lock=True,
         quiet=True,
         ssr_mode=False,
-        theme=look.theme(),
-        css=look.CSS,
-        head=look.HEAD,
+        theme=theme.gradio_theme(),
+        css=theme.CSS,
+        head=theme.HEAD,
     )
     yield found
     page.close()

@@ -12,7 +12,7 @@ from browsing import WAIT, Visit
 
 from seqviz.language import Language
 from seqviz.translating.translator import Translator
-from seqviz.ui import look, stepping
+from seqviz.ui import stepping, theme
 from seqviz.ui.service import MODELS, Service
 from seqviz.ui.tab import MODEL_EVENT
 
@@ -61,9 +61,9 @@ def address(service: Service) -> Iterator[str]:
         prevent_thread_lock=True,
         quiet=True,
         ssr_mode=False,
-        theme=look.theme(),
-        css=look.CSS,
-        head=look.HEAD,
+        theme=theme.gradio_theme(),
+        css=theme.CSS,
+        head=theme.HEAD,
     )
     yield found
     page.close()

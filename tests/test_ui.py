@@ -26,7 +26,7 @@ from seqviz.pieces import Pieces
 from seqviz.translating.notes import Kind, Note
 from seqviz.translating.result import Translation
 from seqviz.translating.translator import Translator
-from seqviz.ui import cards, growth, look, translate
+from seqviz.ui import cards, growth, theme, translate
 from seqviz.ui import service as services
 from seqviz.ui.service import MODELS, Service
 
@@ -339,9 +339,9 @@ def test_first_language(query, languages, chosen):
 
 
 def test_theme_and_style_ask_no_other_host():
-    theme = look.theme()
-    assert not theme._stylesheets and not re.findall("https?://", "".join(theme._font_css))
-    outside = re.findall(r"(?:url\(|src=|href=|@import)[^;)]*//", look.CSS + look.HEAD)
+    colours = theme.gradio_theme()
+    assert not colours._stylesheets and not re.findall("https?://", "".join(colours._font_css))
+    outside = re.findall(r"(?:url\(|src=|href=|@import)[^;)]*//", theme.CSS + theme.HEAD)
     assert not outside
 
 

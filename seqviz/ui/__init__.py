@@ -18,7 +18,7 @@ other input. The function makes components, subscribes its own events, and retur
 
 **Rules.** Every event that runs a model takes ``**MODEL_EVENT`` (`seqviz.ui.tab`: shared queue), and is
 ``api_visibility="private"`` unless it is a documented endpoint made with ``gr.api``. Texts come from
-`seqviz.language`, theme, CSS and script from `seqviz.ui.look` (``page.css``, ``page.js``, ``length.js``, ``links.js``), what a model
+`seqviz.language`, theme, CSS and script from `seqviz.ui.theme` (``page.css``, ``page.js``, ``length.js``, ``links.js``), what a model
 looks like from `seqviz.drawing.styles`. A colour in markup is ``var(--lstm)``, never a number, so
 that dark mode works. Every string from a person or a model passes `seqviz.drawing.styles.escape`; markup is the *value*
 of ``gr.HTML``, never its template. PyTorch is not imported by any module here at the top: what needs it
@@ -50,7 +50,7 @@ import gradio as gr
 
 from seqviz.drawing.styles import escape
 from seqviz.language import LANGUAGES, Language
-from seqviz.ui import attention, cards, lab, length, links, look, translate
+from seqviz.ui import attention, cards, lab, length, links, theme, translate
 from seqviz.ui.service import MODELS, Service
 from seqviz.ui.tab import QUICK_EVENT
 
@@ -150,7 +150,7 @@ def build(models_folder: str | Path | None = None, service: Service | None = Non
         )
         changed = language.input(texts, inputs=language, outputs=components, **QUICK_EVENT)
         # The document's language and title follow, whoever changed it.
-        language.change(None, language, js=look.language_script(), **QUICK_EVENT)
+        language.change(None, language, js=theme.language_script(), **QUICK_EVENT)
         for event in (opened, changed):
             event.then(
                 notice_of,
@@ -199,9 +199,9 @@ def launch(
             ssr_mode=False,
             run_history=False,
             footer_links=[],
-            theme=look.theme(),
-            css=look.CSS,
-            head=look.HEAD,
+            theme=theme.gradio_theme(),
+            css=theme.CSS,
+            head=theme.HEAD,
         )
     except OSError as error:  # the port is taken, the host is not ours
         raise SystemExit(f"seqviz: {error}") from error

@@ -295,7 +295,7 @@ def draw_stages(
         if not service.is_latest(session, token):
             yield [gr.skip()] * 7
             return
-        shown.look()
+        shown.refresh()
         yield [*above, *picture()]
 
 

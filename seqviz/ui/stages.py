@@ -38,10 +38,10 @@ class Shown:
     def of(cls, service: Service, text: Growth, language: str) -> Shown:
         marked = service.lexicon() is not None
         shown = cls(service, text, language, marked, {})
-        shown.look()
+        shown.refresh()
         return shown
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Take up what has been computed since."""
         self.scored = {name: self.service.known(name, self.text) for name in MODELS}
 

@@ -170,7 +170,7 @@ class _AttentionPanel:
             [shorten(visible(t)) for t in tokens]
             for tokens in (map.source_tokens, map.target_tokens)
         ]
-        look: dict[str, Any] = {
+        style: dict[str, Any] = {
             "parse_math": False,
             "fontfamily": families("".join(map.source_tokens + map.target_tokens)),
             "fontsize": self.size,
@@ -185,9 +185,9 @@ class _AttentionPanel:
             ha="left",
             va="center",
             rotation_mode="anchor",
-            **look,
+            **style,
         )
-        axes.set_yticks(range(self.rows), labels[1], **look)
+        axes.set_yticks(range(self.rows), labels[1], **style)
         axes.tick_params(length=2.5, width=0.6, pad=2, color=FAINT)
         axes.set_xticks(np.arange(self.columns + 1) - 0.5, minor=True)
         axes.set_yticks(np.arange(self.rows + 1) - 0.5, minor=True)

@@ -52,7 +52,7 @@ _SANS = [
 ]
 
 
-def theme() -> gr.themes.Base:
+def gradio_theme() -> gr.themes.Base:
     """A calm theme on Gradio's plainest: paper, ink and thin lines; no font or file from elsewhere."""
     plain = gr.themes.Base(
         primary_hue=gr.themes.colors.stone,
