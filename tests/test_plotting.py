@@ -398,6 +398,9 @@ def test_without_a_chinese_font_a_png_is_in_english_and_says_so(monkeypatch: pyt
         "no installed font has 们 我: drawn as boxes; an SVG shows them"
     )
     assert buffer.getvalue()
+    assert plotting.save(figure, io.BytesIO(), "png", language="zh") == (
+        "没有安装支持中文的字体，标签改用英语；安装的字体里都没有 们 我，画成了方框；SVG 格式能显示"
+    )
     # The figure itself and an SVG stay Chinese.
     assert "法语译文" in texts_of(svg_of(figure)) and "我们" in texts_of(svg_of(figure))
 

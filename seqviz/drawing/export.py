@@ -176,9 +176,9 @@ def export(
 def _picture(
     panels: Sequence[Panel], format: str, language: str, color_max: float
 ) -> tuple[bytes, str]:
-    say = Language.of(language).say
     from seqviz.drawing import figures
 
+    spoken = Language.of(language)
     maps = [(p.map, p.layer, p.head) for p in panels if p.map is not None]
     first, said = panels[0], []
     if first.vector is not None:
@@ -186,8 +186,8 @@ def _picture(
     else:
         figure = figures.attention_side_by_side(maps, language=language, color_max=color_max)
     if len(panels) > 1 and len(maps) < len(panels):
-        said.append(say("attention.one_kind", format=format.upper()))
+        said.append(spoken.say("attention.one_kind", format=format.upper()))
     buffer = io.BytesIO()
-    if note := figures.save(figure, buffer, format):
-        said.append(say("attention.no_font", note=note))
-    return buffer.getvalue(), " ".join(said)
+    if note := figures.save(figure, buffer, format, language=spoken):
+        said.append(spoken.say("attention.no_font", note=note))
+    return buffer.getvalue(), spoken.join(said)

@@ -123,7 +123,8 @@ def target(
 
 def note_text(note: Note, language: str) -> str:
     """A note in the language of the page, plain text; in English where it has no words for it."""
-    say = Language.of(language).within("note").say
+    spoken = Language.of(language)
+    say = spoken.within("note").say
     values = list(note.values)
     try:
         if note.kind in ("empty", "surrogate", "capitals", "copied"):
@@ -135,7 +136,9 @@ def note_text(note: Note, language: str) -> str:
         if note.kind in ("split", "limit", "forced"):
             return say(note.kind, number=values[0])
         if note.kind == "numbers":
-            missing, invented = (", ".join(dict.fromkeys(map(str, which))) for which in values)
+            missing, invented = (
+                spoken.join(dict.fromkeys(map(str, which)), "names") for which in values
+            )
             which = "" if missing and invented else "_missing" if missing else "_invented"
             return say(f"numbers{which}", missing=missing, invented=invented)
         if note.kind == "repetition":

@@ -29,7 +29,7 @@ def word(text: str, found: Mapping[str, bool | None], language: str) -> str:
         return escape(text)
     absent = [name for name, is_found in judged.items() if not is_found]
     if absent:
-        models = ", ".join(say(f"model.{name}") for name in absent)
+        models = Language.of(language).join([say(f"model.{name}") for name in absent], "names")
         said = say("length.not_found", models=models)
     elif len(judged) == len(MODELS):
         said = say("length.found_all")
@@ -65,14 +65,14 @@ def _only(index: int) -> str:
 
 def unseen(marks: Marks, language: str) -> str:
     """The words not found, model by model, for those who do not see the bars."""
-    say = Language.of(language).say
+    spoken = Language.of(language)
     missing = []
     for name, row in marks.items():
         if absent := [one.text.strip(".,?!;:\"'()") for one in row if one.found is False]:
-            model = say(f"model.{name}")
-            said = say("length.not_found_words", model=model, words=", ".join(absent))
+            model, absent = spoken.say(f"model.{name}"), spoken.join(absent, "names")
+            said = spoken.say("length.not_found_words", model=model, words=absent)
             missing.append(escape(said))
-    return f'<p class="unseen">{"; ".join(missing)}</p>' if missing else ""
+    return f'<p class="unseen">{spoken.join(missing, "clauses")}</p>' if missing else ""
 
 
 def summary(source: str, marks: Marks, language: str) -> str:

@@ -131,7 +131,8 @@ def _answers(report: Mapping[str, Any], language: str) -> str:
 
 def _positions(report: Mapping[str, Any], kind: str, language: str) -> str:
     """Loss or found words along long sentences, a curve for each model."""
-    say = Language.of(language).say
+    spoken = Language.of(language)
+    say = spoken.say
     found = report["positions"].get(kind, {}).get("natural")
     if not found:
         return ""
@@ -149,17 +150,22 @@ def _positions(report: Mapping[str, Any], kind: str, language: str) -> str:
     if human := found.get("reference"):
         shares = [scale * number(b[kind]) for b in human]
         low, high = (f"{share:.0f}" for share in (min(shares), max(shares)))
-        caption += say("length.positions_human", low=low, high=high)
-    ends = "; ".join(
-        f"{say(f'model.{name}')}: {row[0][1]:.1f} → {row[-1][1]:.1f}"
+        human = say("length.positions_human", low=low, high=high)
+        caption = spoken.join([caption, human])
+    ends = [
+        say(
+            "length.plot_alt_model",
+            model=say(f"model.{name}"),
+            values=f"{row[0][1]:.1f} → {row[-1][1]:.1f}",
+        )
         for name, row in points.items()
         if row
-    )
+    ]
     picture = curves.curves(
         points,
         ticks=TICKS,
         axis=say(f"length.positions_{kind}_axis"),
-        alt=f"{caption} {ends}",
+        alt=spoken.join([caption, spoken.join(ends, "clauses")]),
         bands=bands,
         step=1 if kind == "loss" else None,
     )
@@ -208,7 +214,8 @@ def _buckets(report: Mapping[str, Any], curve: str) -> dict[str, list[dict[str, 
 
 
 def _figure(report: Mapping[str, Any], curve: str, metric: str, language: str) -> str:
-    say = Language.of(language).say
+    spoken = Language.of(language)
+    say = spoken.say
     buckets = _buckets(report, curve)
     label = say(f"length.corpus_{metric}")
     if not any(buckets.values()):
@@ -226,17 +233,19 @@ def _figure(report: Mapping[str, Any], curve: str, metric: str, language: str) -
         ]
         thin.update(number(b["words"]) for b in row if b["thin"])
         if ends := points[name][:1] + points[name][-1:]:
-            values = ", ".join(
+            values = [
                 say("length.plot_alt_value", score=f"{s:.0f}", words=f"{at:.0f}") for at, s in ends
-            )
+            ]
             model = say(f"model.{name}")
-            told.append(say("length.plot_alt_model", model=model, values=values))
+            told.append(
+                say("length.plot_alt_model", model=model, values=spoken.join(values, "list"))
+            )
     histogram = [number(count) for count in report.get("length_histogram") or ()]
     picture = curves.curves(
         points,
         ticks=TICKS,
         axis=say("length.axis"),
-        alt=say("length.plot_alt", metric=label, models="; ".join(told)),
+        alt=say("length.plot_alt", metric=label, models=spoken.join(told, "clauses")),
         bands=bands,
         thin=thin,
         histogram=histogram,

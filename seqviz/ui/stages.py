@@ -216,13 +216,15 @@ def _card(shown: Shown, name: str, scored: Scored | None) -> str:
 def path(shown: Shown) -> str:
     """Scores of this text at all its lengths, on the axis of the measured curves."""
     figures = "".join(_path(shown, metric) for metric in shown.metrics)
-    waiting = ", ".join(Language.of(shown.language).say(f"model.{name}") for name in shown.missing)
+    spoken = Language.of(shown.language)
+    waiting = spoken.join([spoken.say(f"model.{name}") for name in shown.missing], "names")
     note = shown.say("length.filling", models=waiting) if waiting else ""
     return f'<div class="path">{figures}<p class="small" role="status">{note}</p></div>'
 
 
 def _path(shown: Shown, metric: str) -> str:
-    say = Language.of(shown.language).say
+    spoken = Language.of(shown.language)
+    say = spoken.say
     points = {name: _points(shown, name, metric) for name in MODELS}
     name_of_metric = say(f"length.{metric}")
     told = []
@@ -233,12 +235,12 @@ def _path(shown: Shown, metric: str) -> str:
             say("length.plot_alt_value", score=f"{s:.0f}", words=f"{at:.0f}") for at, s in ends
         ]
         key = "length.plot_alt_model" if values else "length.plot_alt_none"
-        told.append(say(key, model=model, values=", ".join(values)))
+        told.append(say(key, model=model, values=spoken.join(values, "list")))
     picture = curves.curves(
         points,
         ticks=measured.TICKS,
         axis=say("length.axis"),
-        alt=say("length.plot_alt", metric=name_of_metric, models="; ".join(told)),
+        alt=say("length.plot_alt", metric=name_of_metric, models=spoken.join(told, "clauses")),
         marker=True,
     )
     switch = f' data-metric="{metric}"' if metric in METRICS else ""

@@ -162,7 +162,7 @@ def render(
         "data-say-count": texts.template("count"),
         "data-say-play": texts.say("play"),
         "data-say-pause": texts.say("pause"),
-        "data-say-hidden": texts.template(f"hidden{'_saliency' * saliency}"),
+        "data-say-hidden": spoken.template(_HIDDEN[saliency]),
         "aria-label": texts.say("label", model=name),
         "style": f"--st-model:{color}",
     }
@@ -344,12 +344,14 @@ def _look(
     return f'<p>{escape(about)}</p><ul class="st-chips" translate="no">{chips}</ul>'
 
 
+_HIDDEN = {False: "attention.hidden", True: "attention.hidden_saliency"}
+"""What is said of hidden weight, by whether it is saliency."""
+
+
 def _hidden(percent: str, saliency: bool, language: str) -> str:
     if not percent:
         return ""
-    return escape(
-        Language.of(language).say(f"stepping.hidden{'_saliency' * saliency}", percent=percent)
-    )
+    return escape(Language.of(language).say(_HIDDEN[saliency], percent=percent))
 
 
 def _by_words(

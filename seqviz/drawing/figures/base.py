@@ -240,6 +240,7 @@ def save(
     format: str | None = None,
     *,
     dpi: float = 200,
+    language: str | Language = "en",
 ) -> str | None:
     """Write a figure. Text in an SVG stays text, so that the reader's fonts draw it.
 
@@ -248,6 +249,7 @@ def save(
         target: a path, or a file object open for bytes.
         format: "png", "svg" or "pdf"; None takes it from the path's ending.
         dpi: of a PNG.
+        language: of the sentence that is returned.
     Returns:
         what had to be drawn otherwise for want of a font, as a sentence; None if nothing.
     Raises:
@@ -261,7 +263,7 @@ def save(
         format = Path(target).suffix.removeprefix(".").lower()
     if format not in ("png", "svg", "pdf"):
         raise ValueError(f"expected format to be one of png, svg, pdf; got {format!r}")
-    said: list[str] = []
+    spoken, said = Language.of(language), []
     replaced: list[tuple[Text, str]] = []
     if format != "svg":
         own = getattr(figure, "english", [])
@@ -269,11 +271,11 @@ def save(
             for text, english in own:
                 replaced.append((text, text.get_text()))
                 text.set_text(english)
-            said.append("no installed font has the labels' characters: labels are in English")
+            said.append(spoken.say("figure.in_english"))
         missing = _missing_characters(figure)
         if missing:
             shown = " ".join(sorted(missing)[:20])
-            said.append(f"no installed font has {shown}: drawn as boxes; an SVG shows them")
+            said.append(spoken.say("figure.boxes", shown=shown))
     metadata: dict[str, Any] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[
         format
     ]
@@ -286,7 +288,7 @@ def save(
     finally:
         for text, words in replaced:
             text.set_text(words)
-    return "; ".join(said) or None
+    return spoken.join(said, "clauses") or None
 
 
 def _missing_characters(figure: Figure) -> set[str]:
