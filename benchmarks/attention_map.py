@@ -17,7 +17,7 @@ from typing import Any
 import seqviz
 from seqviz import handwritten
 from seqviz.drawing import heatmap
-from seqviz.report import write_json
+from seqviz.files import write_json
 from seqviz.version import hardware, versions
 
 ROUNDS = 7

@@ -13,7 +13,7 @@ from pathlib import Path
 from sacrebleu.metrics import BLEU
 
 from seqviz import scores
-from seqviz.report import write_json
+from seqviz.files import write_json
 from seqviz.version import hardware, versions
 
 SENTENCES, RESAMPLES, SLOW_RESAMPLES = 1_000, 1_000, 5

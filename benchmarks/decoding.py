@@ -28,7 +28,7 @@ from transformers.utils import logging
 import seqviz
 from seqviz import handwritten
 from seqviz.corpus import make_batch
-from seqviz.report import write_json
+from seqviz.files import write_json
 from seqviz.shipped import models_folder
 from seqviz.translating.inputs import output_limit
 from seqviz.version import hardware, versions

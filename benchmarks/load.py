@@ -38,7 +38,7 @@ from gradio_client.utils import Status
 from startup import served
 
 import seqviz
-from seqviz.report import write_json
+from seqviz.files import write_json
 from seqviz.version import hardware, versions
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 from seqviz import MODEL_NAMES, load
+from seqviz.files import write_json
 from seqviz.looking.saliency import saliency_values
-from seqviz.report import write_json
 from seqviz.translating.translator import Translator
 from seqviz.version import hardware, versions
 

@@ -28,7 +28,7 @@ import httpx
 import psutil
 from gradio_client import Client
 
-from seqviz.report import write_json
+from seqviz.files import write_json
 from seqviz.version import hardware, versions
 
 ROOT = Path(__file__).resolve().parents[1]

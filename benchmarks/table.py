@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from seqviz.files import write_text
 from seqviz.measuring.markdown import fill_readme
-from seqviz.report import write_text
 
 HERE = Path(__file__).resolve().parent
 Results = dict[str, Any]

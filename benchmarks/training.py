@@ -33,6 +33,7 @@ from transformers import PreTrainedModel
 
 from seqviz import MODEL_NAMES, corpus, tokenizer, training
 from seqviz.architectures import build, num_parameters
+from seqviz.files import write_json
 from seqviz.lab.operations import (
     Lengths,
     draw_lengths,
@@ -40,7 +41,6 @@ from seqviz.lab.operations import (
     training_operations,
 )
 from seqviz.lab.timing import matmul_rate
-from seqviz.report import write_json
 from seqviz.shipped import models_folder
 from seqviz.version import hardware, versions
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from seqviz.version import __version__, versions
 
 if TYPE_CHECKING:
-    from seqviz.architectures import MODEL_NAMES
+    from seqviz.constants import MODEL_NAMES
     from seqviz.looking.alignment_report import aligned_head
     from seqviz.looking.saliency import Saliency, saliency
     from seqviz.maps import AttentionMap
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "MODEL_NAMES": "seqviz.architectures",
+    "MODEL_NAMES": "seqviz.constants",
     "AttentionMap": "seqviz.maps",
     "Candidate": "seqviz.translating.result",
     "ModelError": "seqviz.shipped",

@@ -27,8 +27,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from seqviz.corpus import CorpusError, Pair, file_digest, pair_digest, read_pairs
-from seqviz.report import write_json
+from seqviz.corpus import CorpusError, Pair, pair_digest, read_pairs
+from seqviz.files import file_digest, write_json
 from seqviz.tokenizer import normalize
 from seqviz.version import versions
 

@@ -274,8 +274,8 @@ def _finish_model(
     folder: Path, report: dict[str, Any], dev: Path | None, about_data: Path | None
 ) -> None:
     """Score a finished model on 500 development sentences and write its card."""
+    from seqviz.files import write_json, write_text
     from seqviz.measuring.card import card
-    from seqviz.report import write_json, write_text
 
     if dev is not None and report["dev_loss"] is not None:
         from seqviz import corpus, scores
@@ -335,7 +335,7 @@ def trials(
     from seqviz import corpus, training
     from seqviz import tokenizer as tokenizers
     from seqviz import trials as short
-    from seqviz.report import write_json
+    from seqviz.files import write_json
 
     plans = {"recipe": short.recipe_trials, "mechanism": short.mechanism_trials}
     if what not in plans:
@@ -474,10 +474,10 @@ def attend(
     Example: seqviz attend "The cat sleeps." --model lstm --model transformer --kind saliency --out cat.svg
     """
     from seqviz.drawing.export import FORMATS, Panel, export
+    from seqviz.files import write_bytes
     from seqviz.language import LANGUAGES
     from seqviz.looking.alignment_report import aligned_head
     from seqviz.looking.saliency import saliency
-    from seqviz.report import write_bytes
     from seqviz.translating.loading import load
 
     format = "json" if out is None else out.suffix.removeprefix(".").lower()
@@ -957,7 +957,7 @@ def _build(
     from collections import Counter
 
     from seqviz import building
-    from seqviz.corpus import file_digest
+    from seqviz.files import file_digest
 
     counts: Counter[str] = Counter()
     cleaner = building.Cleaner(languages, building.language_check() if check else None)

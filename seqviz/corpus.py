@@ -29,9 +29,9 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from tokenizers import Tokenizer
 
-MAX_SOURCE_WORDS = 100
-MAX_SOURCE_PIECES = 160
-MAX_TARGET_PIECES = 200
+from seqviz.constants import MAX_SOURCE_PIECES, MAX_SOURCE_WORDS, MAX_TARGET_PIECES
+from seqviz.files import file_digest
+
 MAX_LENGTH_RATIO = 4.0
 """Longest side over shortest, in pieces plus `_RATIO_SLACK`."""
 _RATIO_SLACK = 6
@@ -174,12 +174,6 @@ def _oddities(number: int, raw: bytes, pair: Pair) -> Iterator[str]:
         yield "line separator inside a line"
     if any(side.count('"') % 2 for side in pair):
         yield "quotation mark without its partner"
-
-
-def file_digest(path: str | os.PathLike[str]) -> str:
-    """SHA-256 of a file's bytes, hexadecimal."""
-    with Path(path).open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def pair_digest(source: str, target: str) -> bytes:

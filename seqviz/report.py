@@ -12,47 +12,20 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
+from seqviz.constants import ABLATION_NAMES, MODEL_NAMES
+from seqviz.files import write_json
 from seqviz.version import hardware, versions
-
-
-def write_json(path: str | os.PathLike[str], content: Any) -> None:
-    """Write JSON aside and rename it: a reader sees the old file or the new one, never half."""
-    write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
-
-
-def write_text(path: str | os.PathLike[str], content: str) -> None:
-    """Write a text file aside and rename it."""
-    write_bytes(path, content.encode("utf-8"))
-
-
-def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file aside and rename it."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(aside, 0o644)
-        os.replace(aside, path)
-    except BaseException:
-        Path(aside).unlink(missing_ok=True)
-        raise
-
 
 HEADER = ("schema", "command", "data", "versions", "hardware", "created", "models")
 """Keys of every report, in their order; what a report does not need is left out of its file."""
 
-_ORDER = ("rnn", "lstm", "lstm-attention", "transformer", "lstm-mean")
+_ORDER = MODEL_NAMES + ABLATION_NAMES
 
 Trainings = Mapping[str, Mapping[str, Any]]
 """``training.json`` of models, by the name of the model."""

@@ -21,6 +21,7 @@ from typing import Any
 from tokenizers import Regex, normalizers
 from transformers import PreTrainedTokenizerFast
 
+from seqviz.constants import MAX_SOURCE_PIECES
 from seqviz.pieces import WORD_START, Pieces
 
 EOS_TOKEN, UNK_TOKEN, PAD_TOKEN = "</s>", "<unk>", "<pad>"
@@ -141,7 +142,7 @@ def train(
             pad_token=PAD_TOKEN,
             add_eos_token=True,
             add_bos_token=False,
-            model_max_length=161,
+            model_max_length=MAX_SOURCE_PIECES + 1,
             split_special_tokens=True,
             model_input_names=["input_ids", "attention_mask"],
         )

@@ -45,6 +45,7 @@ from transformers.utils import logging as transformers_logging
 from seqviz import corpus
 from seqviz.architectures import build, num_parameters
 from seqviz.architectures.recurrent import shift_right
+from seqviz.files import file_digest, put_in_place, recover
 from seqviz.version import hardware, versions
 
 
@@ -254,36 +255,9 @@ def _state_bytes(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) 
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
-def _old(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}-old")
-
-
-def _put_in_place(aside: Path, folder: Path) -> None:
-    """Rename `aside` to `folder`. What stood there goes last, or comes back where that fails."""
-    for file in aside.iterdir():
-        with file.open("rb") as stream:
-            os.fsync(stream.fileno())  # a rename must never outrun the content
-    if folder.exists():
-        shutil.rmtree(_old(folder), ignore_errors=True)
-        os.replace(folder, _old(folder))
-    try:
-        os.replace(aside, folder)
-    finally:
-        _recover(folder)
-
-
-def _recover(folder: Path) -> None:
-    """End what `_put_in_place` began, perhaps before a kill: the old folder goes, or comes back."""
-    if _old(folder).exists():
-        if folder.exists():
-            shutil.rmtree(_old(folder), ignore_errors=True)
-        else:
-            os.replace(_old(folder), folder)
-
-
 def _recover_checkpoints(folder: Path) -> None:
     for old in folder.glob(".checkpoint-*-old"):
-        _recover(folder / old.name.removeprefix(".").removesuffix("-old"))
+        recover(folder / old.name.removeprefix(".").removesuffix("-old"))
 
 
 DIGESTS = "digests.json"
@@ -331,9 +305,9 @@ def save_checkpoint(
     with together():
         if accelerator.is_main_process:
             (aside / "position.json").write_text(json.dumps(asdict(position)), encoding="utf-8")
-            digests = {path.name: corpus.file_digest(path) for path in sorted(aside.iterdir())}
+            digests = {path.name: file_digest(path) for path in sorted(aside.iterdir())}
             (aside / DIGESTS).write_text(json.dumps(digests, indent=1), encoding="utf-8")
-            _put_in_place(aside, final)
+            put_in_place(aside, final)
             saved = _checkpoints(folder)
             newest = saved.index(final)
             for old in saved[:newest] + saved[newest + keep :]:
@@ -351,7 +325,7 @@ def _check_files(checkpoint: Path) -> None:
         return
     digests = json.loads((checkpoint / DIGESTS).read_text(encoding="utf-8"))
     for name, digest in digests.items():
-        if corpus.file_digest(checkpoint / name) != digest:
+        if file_digest(checkpoint / name) != digest:
             raise ValueError(f"{name} is not as it was written")
 
 
@@ -553,7 +527,7 @@ def train(
             tqdm.write(text, file=sys.stderr)
 
     if accelerator.is_main_process:
-        _recover(out)
+        recover(out)
     _claim(run_folder, name, recipe, sources, tokenizer, config, accelerator)
     weights = build(name, len(tokenizer), seed=recipe.seed, **(config or {}))
     position = Position()
@@ -1008,7 +982,7 @@ def save_model(
     Written beside `folder` and renamed, so that it holds the old model or the new one, never half.
     """
     folder = Path(folder)
-    _recover(folder)
+    recover(folder)
     aside = folder.with_name(f".{folder.name}-new")
     shutil.rmtree(aside, ignore_errors=True)  # of a call that was killed
     try:
@@ -1023,10 +997,10 @@ def save_model(
             json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8"
         )
         tokenizer.save_pretrained(aside)
-        report["weights_sha256"] = corpus.file_digest(aside / "model.safetensors")
+        report["weights_sha256"] = file_digest(aside / "model.safetensors")
         (aside / "training.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
         for file in aside.iterdir():
             file.chmod(0o644)
-        _put_in_place(aside, folder)
+        put_in_place(aside, folder)
     finally:
         shutil.rmtree(aside, ignore_errors=True)

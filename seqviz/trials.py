@@ -20,7 +20,7 @@ import numpy as np
 
 from seqviz import corpus, training
 from seqviz.architectures import MODEL_NAMES
-from seqviz.report import write_json
+from seqviz.files import write_json
 from seqviz.version import hardware, versions
 
 RECIPES = {

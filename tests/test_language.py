@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from seqviz.constants import MODELS
 from seqviz.language import LANGUAGES, Language
 
 PACKAGE = Path(__file__).resolve().parents[1] / "seqviz"
@@ -129,10 +130,10 @@ def modules() -> tuple[tuple[str, frozenset[str], frozenset[str]], ...]:
 
 
 def is_named(key: str) -> bool:
-    """Whether some file has the key, or the name of its table and the rest of the key."""
+    """Whether some file has the key, or the name of its table and the rest of the key, or a model's."""
     table, name = key.rsplit(".", 1)
     for _, literals, patterns in modules():
-        if key in literals or (table in literals and name in literals):
+        if key in literals or (table in literals and (name in literals or name in MODELS)):
             return True
         if any(re.fullmatch(pattern, key) for pattern in patterns):
             return True

@@ -19,7 +19,18 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 
 LAYERS = [
-    {"version", "report", "scores", "shipped", "language", "handwritten", "digits", "pieces"},
+    {
+        "version",
+        "constants",
+        "files",
+        "report",
+        "scores",
+        "shipped",
+        "language",
+        "handwritten",
+        "digits",
+        "pieces",
+    },
     {"tokenizer", "corpus", "data", "maps", "drawing"},
     {"architectures"},
     {"translating", "training"},

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from seqviz import MODEL_NAMES, corpus, coverage, handwritten
+from seqviz import MODEL_NAMES, coverage, handwritten
+from seqviz.files import file_digest, write_json, write_text
 from seqviz.measuring import artefacts, markdown
 from seqviz.measuring.artefacts import ARTEFACTS, Artefact, Site
 from seqviz.measuring.card import card
 from seqviz.measuring.length import check
 from seqviz.measuring.markdown import fill_readme
-from seqviz.report import Report, read_training, weights_of, write_json, write_text
+from seqviz.report import Report, read_training, weights_of
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -68,7 +69,7 @@ def test_readme_and_cards_hold_the_numbers_of_the_weights(
     about = (models_folder / "DATA.md").read_text(encoding="utf-8")
     for name, training in trainings.items():
         folder = models_folder / name
-        assert training["weights_sha256"] == corpus.file_digest(folder / "model.safetensors")
+        assert training["weights_sha256"] == file_digest(folder / "model.safetensors")
         assert (folder / "README.md").read_text(encoding="utf-8") == card(training, about)
 
 
@@ -102,7 +103,7 @@ def test_the_length_report_answers_the_prediction_as_it_was_committed(
 ) -> None:
     file = models_folder / "report" / "prediction.json"
     prediction = json.loads(file.read_text(encoding="utf-8"))
-    assert length["prediction"]["sha256"] == corpus.file_digest(file)
+    assert length["prediction"]["sha256"] == file_digest(file)
     assert prediction["written"] <= length["created"][:10]
     answered = {h["id"]: h for h in length["prediction"]["hypotheses"]}
     assert list(answered) == [h["id"] for h in prediction["hypotheses"]]
@@ -151,7 +152,7 @@ def test_found_words_can_be_trusted_as_far_as_reported(models_folder: Path) -> N
     report = Report.read(models_folder / "report" / "coverage.json")
     assert report is not None
     lexicon = models_folder / "lexicon.json"
-    assert report.data["lexicon_sha256"] == corpus.file_digest(lexicon), "run 'seqviz report'"
+    assert report.data["lexicon_sha256"] == file_digest(lexicon), "run 'seqviz report'"
     aligned = handwritten.texts("aligned")
     measured = coverage.evaluate(coverage.Lexicon.load(lexicon), aligned[1::2])
     for key in ("precision", "recall", "words"):

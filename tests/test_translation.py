@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import seqviz
 from seqviz import MODEL_NAMES
-from seqviz.corpus import MAX_SOURCE_PIECES
+from seqviz.constants import MAX_SOURCE_PIECES
 from seqviz.training import save_model
 from seqviz.translating.inputs import looks_english, output_limit, split_sentences
 from seqviz.translating.output import french_for_display, repeated_spans

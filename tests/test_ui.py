@@ -76,10 +76,6 @@ def page_service(translators, tmp_path_factory):
     return made_service(tmp_path_factory.mktemp("page"), translators)
 
 
-def test_names_are_those_of_the_library():
-    assert MODELS == seqviz.MODEL_NAMES
-
-
 def test_settings_are_those_of_sacrebleu():
     metrics = sacrebleu.metrics
     for metric, settings in (

@@ -17,7 +17,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from length_reports import digest, length_report, passages_report
 
-from seqviz import corpus, coverage, ui
+from seqviz import coverage, ui
 from seqviz.coverage import Word
 from seqviz.language import Language
 from seqviz.translating.translator import Translator
@@ -109,10 +109,6 @@ def text_of(element: ElementTree.Element) -> str:
 
 # ---------------------------------------------------------------------------------------------
 # Growing texts
-
-
-def test_the_cap_is_that_of_training():
-    assert growth.MAX_WORDS == corpus.MAX_SOURCE_WORDS
 
 
 def test_own_text_grows_by_a_sentence():

@@ -13,18 +13,24 @@ from seqviz.architectures.recurrent import (
     RecurrentForConditionalGeneration,
 )
 from seqviz.architectures.transformer import build_transformer, transformer_config
+from seqviz.constants import (
+    ABLATION_NAMES,
+    ABLATIONS,
+    MAX_TARGET_PIECES,
+    MODEL_NAMES,
+    MODELS,
+)
 
-MODEL_NAMES = ("rnn", "lstm", "lstm-attention", "transformer")
-"""The four generations, in historical order."""
-
-ABLATION_NAMES = ("lstm-mean",)
-"""Trained only to explain the four: the context is the plain mean of the memory."""
-
+_WIDTHS = {"rnn": 848, "lstm": 432}
 _RECURRENT: dict[str, dict[str, Any]] = {
-    "rnn": {"cell": "rnn", "context": "fixed", "width": 848, "vector_size": 432},
-    "lstm": {"cell": "lstm", "context": "fixed", "width": 432, "vector_size": 432},
-    "lstm-attention": {"cell": "lstm", "context": "attention", "width": 432, "vector_size": 432},
-    "lstm-mean": {"cell": "lstm", "context": "mean", "width": 432, "vector_size": 432},
+    name: {
+        "cell": kind.cell,
+        "context": kind.context,
+        "width": _WIDTHS[kind.cell],
+        "vector_size": 432,
+    }
+    for name, kind in (MODELS | ABLATIONS).items()
+    if kind.is_recurrent
 }
 
 AutoConfig.register(RecurrentConfig.model_type, RecurrentConfig, exist_ok=True)
@@ -64,7 +70,7 @@ def build(
         known = ", ".join(MODEL_NAMES + ABLATION_NAMES)
         raise ValueError(f"expected a model name, one of {known}; got {name!r}")
     model.generation_config = GenerationConfig(
-        max_length=201,
+        max_length=MAX_TARGET_PIECES + 1,
         num_beams=1,
         pad_token_id=vocab_size - 1,
         eos_token_id=0,

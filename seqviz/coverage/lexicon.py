@@ -95,7 +95,7 @@ def _read(path: Path) -> Lexicon:
 
 def save(content: dict[str, Any], path: str | os.PathLike[str], command: str) -> None:
     """Write what `estimate` returned, one entry a line, aside and then renamed."""
-    from seqviz.report import write_text
+    from seqviz.files import write_text
 
     tables = ("translations", "meanings")
     head = {k: v for k, v in content.items() if k not in tables}

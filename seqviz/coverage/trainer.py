@@ -20,6 +20,7 @@ from seqviz.coverage.stems import (
     french_stem,
     french_words,
 )
+from seqviz.files import file_digest
 
 MAX_WORDS = 25
 """Longer pairs say little about single words and cost the square of their length."""
@@ -57,7 +58,6 @@ def estimate(
         CorpusError: see `seqviz.corpus.read_pairs`.
         LexiconError: nothing usable in the files.
     """
-    from seqviz import corpus
     from seqviz.version import versions
 
     usable: list[list[tuple[str, str]]] = []
@@ -100,7 +100,7 @@ def estimate(
     return {
         "schema": SCHEMA,
         "data": [
-            {"name": Path(path).name, "sha256": corpus.file_digest(path), "pairs": number}
+            {"name": Path(path).name, "sha256": file_digest(path), "pairs": number}
             for (path, _), number in zip(files, wanted, strict=True)
         ],
         "pairs": len(sources),

@@ -13,6 +13,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from seqviz.constants import MODELS
+
 INK = "#1b1b1f"
 """Colour of all text and axes in figures; on a page it becomes that of the page's text."""
 FAINT = "#8b8b93"
@@ -25,7 +27,6 @@ class ModelStyle:
 
     Attributes:
         label: name to print.
-        year: of the first paper with this architecture.
         color: "#rrggbb", from the palette of Okabe and Ito.
         dash: lengths of stroke and gap in points; empty for a solid line.
         marker: matplotlib's name of the marker.
@@ -33,25 +34,25 @@ class ModelStyle:
     """
 
     label: str
-    year: int
     color: str
     dash: tuple[float, ...]
     marker: str
     symbol: str
 
 
-MODEL_STYLES: dict[str, ModelStyle] = {
-    "rnn": ModelStyle("RNN", 2014, "#767676", (1.0, 2.0), "s", "▪"),
-    "lstm": ModelStyle("LSTM", 2014, "#D55E00", (6.0, 3.0), "o", "●"),
-    "lstm-attention": ModelStyle("LSTM + attention", 2015, "#009E73", (), "^", "▲"),
-    "transformer": ModelStyle("Transformer", 2017, "#0072B2", (), "s", "■"),
+_LOOKS: dict[str, tuple[str, tuple[float, ...], str, str]] = {
+    "rnn": ("#767676", (1.0, 2.0), "s", "▪"),
+    "lstm": ("#D55E00", (6.0, 3.0), "o", "●"),
+    "lstm-attention": ("#009E73", (), "^", "▲"),
+    "transformer": ("#0072B2", (), "s", "■"),
 }
+MODEL_STYLES = {name: ModelStyle(kind.label, *_LOOKS[name]) for name, kind in MODELS.items()}
 """The four models in historical order."""
 
 OTHER_STYLES = (
-    ModelStyle("", 0, "#CC79A7", (4.0, 2.0, 1.0, 2.0), "D", "◆"),
-    ModelStyle("", 0, "#56B4E9", (8.0, 2.0), "v", "▼"),
-    ModelStyle("", 0, "#8C6D00", (3.0, 1.5), "P", "✚"),
+    ModelStyle("", "#CC79A7", (4.0, 2.0, 1.0, 2.0), "D", "◆"),
+    ModelStyle("", "#56B4E9", (8.0, 2.0), "v", "▼"),
+    ModelStyle("", "#8C6D00", (3.0, 1.5), "P", "✚"),
 )
 
 
@@ -60,7 +61,7 @@ def style_of(name: str, number: int = 0) -> ModelStyle:
     if name in MODEL_STYLES:
         return MODEL_STYLES[name]
     other = OTHER_STYLES[number % len(OTHER_STYLES)]
-    return ModelStyle(name, other.year, other.color, other.dash, other.marker, other.symbol)
+    return ModelStyle(name, other.color, other.dash, other.marker, other.symbol)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from torch import Tensor
 from seqviz import handwritten
 from seqviz.architectures.recurrent import initialize_recurrence, recurrence
 from seqviz.architectures.transformer import build_transformer, transformer_config
-from seqviz.corpus import file_digest
+from seqviz.files import file_digest
 from seqviz.lab.experiment import Experiment, Say
 from seqviz.lab.settings import Gradient as Settings
 from seqviz.language import Language

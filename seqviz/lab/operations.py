@@ -16,7 +16,7 @@ from torch import nn
 from transformers import MarianConfig, PreTrainedConfig
 
 from seqviz.architectures.recurrent import RecurrentConfig
-from seqviz.corpus import MAX_SOURCE_PIECES, MAX_TARGET_PIECES
+from seqviz.constants import MAX_SOURCE_PIECES, MAX_TARGET_PIECES
 
 BACKWARD = 2
 """Operations of a backward pass, in forward passes: a gradient for each factor of every product."""

@@ -18,8 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
-MODELS = ("rnn", "lstm", "lstm-attention", "transformer")
-"""Measured after training, unless others are named."""
+from seqviz.constants import MODEL_NAMES
 
 KINDS = ("rnn", "lstm", "lstm-forget-3", "attention")
 """Small models of `seqviz.lab.readers`; the third is an LSTM whose forget gates start with a bias of 3."""
@@ -197,7 +196,7 @@ class Gradient:
     models: Annotated[
         tuple[str, ...],
         Option("model", "Trained model, by name or folder; several times; all four if left out."),
-    ] = MODELS
+    ] = MODEL_NAMES
     forget_biases: tuple[float, ...] = (0.0, 1.0, 3.0)
     num_heads: Heads = 4
     input_std: float = 1.0
@@ -449,7 +448,7 @@ class TrainingCost:
     models: Annotated[
         tuple[str, ...],
         Option("model", "Name of a model folder; several times; all four if left out."),
-    ] = MODELS
+    ] = MODEL_NAMES
     folder: Annotated[
         str | None,
         Option("models", "Folder that holds the models; default: the shipped ones.", file=True),

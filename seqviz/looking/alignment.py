@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from seqviz import tokenizer as tokenizers
-from seqviz.corpus import MAX_SOURCE_PIECES, MAX_TARGET_PIECES
+from seqviz.constants import MAX_SOURCE_PIECES, MAX_TARGET_PIECES
 from seqviz.maps import AttentionMap
 from seqviz.pieces import SPECIAL
 from seqviz.translating import forced, notes

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from seqviz.architectures.recurrent import RecurrentEncoder
-from seqviz.corpus import MAX_SOURCE_PIECES, MAX_SOURCE_WORDS
+from seqviz.constants import MAX_SOURCE_PIECES, MAX_SOURCE_WORDS
 from seqviz.tokenizer import Segmentation, segment
 from seqviz.translating.translator import Translator
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from seqviz import coverage, handwritten, trials
-from seqviz.corpus import file_digest
 from seqviz.drawing import figures
+from seqviz.files import file_digest, write_text
 from seqviz.lab import experiment
 from seqviz.looking import alignment_report as alignment
 from seqviz.measuring import markdown
@@ -22,7 +22,7 @@ from seqviz.measuring.card import card
 from seqviz.measuring.evaluate import by_length
 from seqviz.measuring.length import check
 from seqviz.measuring.passages import passages_report
-from seqviz.report import Report, Trainings, read_training, weights_of, write_text
+from seqviz.report import Report, Trainings, read_training, weights_of
 from seqviz.shipped import models_folder
 from seqviz.translating.loading import load
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seqviz import corpus, coverage, scores
+from seqviz import coverage, scores
+from seqviz.constants import MAX_SOURCE_WORDS
 from seqviz.measuring.outputs import Output, Outputs
 from seqviz.measuring.plan import LONG, Plan, words_in
 
@@ -31,7 +32,7 @@ class Group:
 
 def everything(plan: Plan) -> Group:
     """All sentences."""
-    return natural(plan, (1, corpus.MAX_SOURCE_WORDS))
+    return natural(plan, (1, MAX_SOURCE_WORDS))
 
 
 def natural(plan: Plan, bucket: tuple[int, int]) -> Group:

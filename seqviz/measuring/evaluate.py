@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from seqviz.corpus import file_digest
 from seqviz.coverage import Lexicon
+from seqviz.files import file_digest
 from seqviz.measuring import plan as plans
 from seqviz.measuring import translate
 from seqviz.measuring.length import length_report

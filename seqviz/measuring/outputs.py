@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from seqviz import corpus
+from seqviz.files import file_digest
 from seqviz.measuring.plan import Plan, words_in
 
 
@@ -65,8 +65,8 @@ class Work:
     def __init__(self, folder: Path, model: Path, num_beams: int = 1) -> None:
         self.model = model
         self.num_beams = num_beams
-        self.weights = corpus.file_digest(model / "model.safetensors")
-        key = _digest(self.weights, corpus.file_digest(model / "tokenizer.json"))
+        self.weights = file_digest(model / "model.safetensors")
+        key = _digest(self.weights, file_digest(model / "tokenizer.json"))
         folder.mkdir(parents=True, exist_ok=True)
         self._translations = _Journal(folder / f"translations-{key}-beams{num_beams}.jsonl")
         self._losses = _Journal(folder / f"losses-{key}.jsonl")

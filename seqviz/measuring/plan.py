@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from seqviz import corpus, handwritten
+from seqviz.constants import MAX_SOURCE_WORDS
 from seqviz.corpus import Pair
+from seqviz.files import file_digest
 
 BUCKETS = (
     (1, 10),
@@ -110,8 +112,8 @@ def plan(
         reason = None
         if not pair.source.strip() or not pair.target.strip():
             reason = "empty side"
-        elif words_in(pair.source) > corpus.MAX_SOURCE_WORDS:
-            reason = f"over {corpus.MAX_SOURCE_WORDS} source words"
+        elif words_in(pair.source) > MAX_SOURCE_WORDS:
+            reason = f"over {MAX_SOURCE_WORDS} source words"
         if reason:
             skipped[reason] = skipped.get(reason, 0) + 1
         else:
@@ -130,7 +132,7 @@ def plan(
         pairs=tuple(kept),
         runs=tuple(found),
         skipped=skipped,
-        data={"name": path.name, "sha256": corpus.file_digest(path), "lines": len(every)},
+        data={"name": path.name, "sha256": file_digest(path), "lines": len(every)},
         sample=sample,
         seed=seed,
     )
@@ -161,7 +163,7 @@ def written(use: str) -> Plan:
         pairs=tuple(Pair(text["id"], text["english"], text["french"]) for text in pairs),
         runs=(),
         skipped={},
-        data={"name": file.name, "sha256": corpus.file_digest(file), "lines": len(pairs)},
+        data={"name": file.name, "sha256": file_digest(file), "lines": len(pairs)},
     )
 
 

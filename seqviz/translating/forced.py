@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import MarianMTModel, PreTrainedModel
 
-from seqviz.corpus import MAX_SOURCE_PIECES, MAX_TARGET_PIECES
+from seqviz.constants import MAX_SOURCE_PIECES, MAX_TARGET_PIECES
 from seqviz.translating.result import Candidate
 
 MAX_BATCH_PIECES = 6_000

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seqviz import tokenizer as tokenizers
-from seqviz.corpus import MAX_SOURCE_PIECES, MAX_SOURCE_WORDS, MAX_TARGET_PIECES
+from seqviz.constants import MAX_SOURCE_PIECES, MAX_SOURCE_WORDS, MAX_TARGET_PIECES
 from seqviz.pieces import Pieces
 from seqviz.translating import capitals, notes
 from seqviz.translating.notes import Note

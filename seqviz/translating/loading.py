@@ -18,7 +18,7 @@ from transformers import AutoConfig, AutoModelForSeq2SeqLM, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 from seqviz import tokenizer as tokenizers
-from seqviz.architectures import MODEL_NAMES
+from seqviz.constants import MODEL_NAMES
 from seqviz.shipped import ModelError, models_folder
 from seqviz.translating.translator import Translator
 

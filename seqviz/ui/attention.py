@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
+from seqviz.constants import MODELS
 from seqviz.drawing import heatmap
 from seqviz.drawing.export import FORMATS, Panel, caution, export
 from seqviz.drawing.names import which
@@ -17,7 +18,7 @@ from seqviz.language import Language
 from seqviz.maps import KINDS, AttentionMap
 from seqviz.ui import cards, stepping
 from seqviz.ui.growth import paragraphs
-from seqviz.ui.service import MODELS, Service
+from seqviz.ui.service import Service
 from seqviz.ui.tab import DOWNLOAD_JS, MODEL_EVENT, QUICK_EVENT, Tab, endpoint
 from seqviz.ui.translate import check_beams, checked_text, is_chinese, too_long
 
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from seqviz.looking.alignment import HeadStatistics
     from seqviz.translating.result import Translation
 
-FIXED = ("rnn", "lstm")
-"""Models without attention."""
 FIRST = "lstm-attention"
 """Shown when the page opens: one layer, one head, nothing to explain first."""
 SCALES = (1.0, 0.5, 0.25)
@@ -423,7 +422,7 @@ def _panel(
     if not translation.source_tokens:
         copied = bool(translation.text)  # a note says so
         return None, "" if copied else say("attention.empty")
-    if choice.view == "attention" and name in FIXED:
+    if choice.view == "attention" and MODELS[name].has_one_vector:
         vector = service.translator(name).vector(translation)
         return Panel(translation, vector=vector), ""
     if choice.view == "saliency":
@@ -718,7 +717,7 @@ def _model_choices(language: str) -> list[tuple[str, str]]:
 
 def _view_choices(model: str, language: str) -> list[tuple[str, str]]:
     say = Language.of(language).say
-    first = "vector" if model in FIXED else "attention"
+    first = "vector" if MODELS[model].has_one_vector else "attention"
     return [
         (say(f"attention.view_{first}"), "attention"),
         (say("attention.view_saliency"), "saliency"),

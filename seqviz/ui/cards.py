@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from seqviz.drawing.styles import MODEL_STYLES, escape
+from seqviz.constants import MODELS
+from seqviz.drawing.styles import escape
 from seqviz.language import Language
 from seqviz.translating.notes import Note, merged
 from seqviz.translating.output import french_for_display, repeated_spans
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 def title(model: str, language: str) -> str:
     """ "2015 · LSTM + attention", plain text."""
-    return f"{MODEL_STYLES[model].year} · {Language.of(language).say(f'model.{model}')}"
+    return f"{MODELS[model].year} · {Language.of(language).say(f'model.{model}')}"
 
 
 def card(model: str, language: str, body: str, *, footer: str = "", busy: bool = False) -> str:
@@ -30,7 +31,7 @@ def card(model: str, language: str, body: str, *, footer: str = "", busy: bool =
     waiting = ' aria-busy="true"' if busy else ""
     return (
         f'<section class="card" data-model="{model}"{waiting}>'
-        f'<header><h2><span class="year">{MODEL_STYLES[model].year}</span> '
+        f'<header><h2><span class="year">{MODELS[model].year}</span> '
         f"{escape(spoken.say(f'model.{model}'))}</h2>"
         f"{drawing(model, language)}"
         f'<p class="how">{escape(spoken.within("how").say(model))}</p></header>'
@@ -219,13 +220,14 @@ def drawing(model: str, language: str) -> str:
             f'stroke-opacity="{strength:g}" stroke-width="{width:g}"/>'
         )
 
-    if model in ("rnn", "lstm"):
+    kind = MODELS[model]
+    if kind.has_one_vector:
         centre = sum(xs) / len(xs)
         for x in xs:
             line(x, top, centre, middle, 0.45)
             line(centre, middle, x, bottom, 0.45)
         dots.append(f'<circle cx="{centre:g}" cy="{middle:g}" r="6.5"/>')
-    elif model == "lstm-attention":
+    elif kind.is_recurrent:
         for target_index, x2 in enumerate(xs):
             chosen = target_index == 4
             for source_index, x1 in enumerate(xs):
@@ -238,7 +240,7 @@ def drawing(model: str, language: str) -> str:
         for x1 in xs:
             for x2 in xs:
                 line(x1, top, x2, bottom, 0.3, 1)
-    if model != "transformer":  # words are read, and written, one after the other
+    if kind.is_recurrent:  # words are read, and written, one after the other
         for y in (top, bottom):
             line(xs[0], y, xs[-1], y, 0.9, 1.4)
     for y in (top, bottom):

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
+from seqviz.constants import MAX_SOURCE_WORDS
 from seqviz.language import Language
 
 OWN = "own"
 """Stands for the visitor's own text where the id of a passage is expected."""
 MAX_CHARACTERS = 5_000
 """Longest text the page takes."""
-MAX_WORDS = 100
-"""Longest own text: no model was trained on longer ones. Same as `seqviz.corpus.MAX_SOURCE_WORDS`,
-which cannot be had without numpy and more; a test holds them equal."""
+MAX_WORDS = MAX_SOURCE_WORDS
+"""Longest own text: no model was trained on longer ones."""
 MAX_STAGES = 12
 """An own text of more sentences grows by several at a time."""
 

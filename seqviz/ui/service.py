@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seqviz import handwritten
+from seqviz.constants import MODEL_NAMES
 from seqviz.report import Report
 from seqviz.ui import growth
 from seqviz.ui.growth import Growth, Stage
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from seqviz.translating.result import Candidate, Translation
     from seqviz.translating.translator import Translator
 
-MODELS = ("rnn", "lstm", "lstm-attention", "transformer")
-"""Same as `seqviz.MODEL_NAMES`, which cannot be had without PyTorch; a test holds them equal."""
+MODELS = MODEL_NAMES
 
 MAX_BEAMS = 8
 """Widest search the page runs."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seqviz.constants import MODELS
 from seqviz.drawing.styles import escape
 from seqviz.lab import two_digits
 from seqviz.language import Language
 from seqviz.ui import cards, curves
-from seqviz.ui.service import MODELS, Service
+from seqviz.ui.service import Service
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from seqviz.lab.gradient import Reach
 
 ENDS = ("forward", "backward")
-RECURRENT = ("rnn", "lstm", "lstm-attention")
-"""Models whose encoder hands the sentence on from word to word."""
 WIDTH = 460.0
 CHAIN_HEIGHT, ARCS_HEIGHT = 22.0, 74.0
 FAINTEST = 0.05
@@ -57,9 +56,9 @@ def picture(name: str, found: Reach, end: str, language: str) -> str:
         count=first,
         percent=percent(float(handed[:first].mean()), language),
     )
-    if name in RECURRENT:
+    if MODELS[name].is_recurrent:
         steps = say("lab.game_steps", steps=count - 1)
-        note = say("lab.game_decoder") if name == "lstm-attention" else ""
+        note = say("lab.game_decoder") if MODELS[name].looks_back else ""
     else:
         steps = say("lab.game_step")
         note = say(f"lab.game_memory_{end}")
@@ -101,7 +100,7 @@ def _path(name: str, shares: np.ndarray, end: str, alt: str) -> str:
     """Dots for words: joined in a chain, or each by an arc to the end of the sentence."""
     count = len(shares)
     forward = end == "forward"
-    height = CHAIN_HEIGHT if name in RECURRENT else ARCS_HEIGHT
+    height = CHAIN_HEIGHT if MODELS[name].is_recurrent else ARCS_HEIGHT
     foot = height - 11
     goal = WIDTH - 14 if forward else 14.0
     left = 12 if forward else 32
@@ -110,7 +109,7 @@ def _path(name: str, shares: np.ndarray, end: str, alt: str) -> str:
     drawn = []
     for place, after, share in zip(places, nexts, shares, strict=True):
         opacity = f'stroke-opacity="{max(FAINTEST, share):.3f}"'
-        if name in RECURRENT:
+        if MODELS[name].is_recurrent:
             drawn.append(
                 f'<line x1="{place:.1f}" x2="{after:.1f}" y1="{foot:g}" y2="{foot:g}" {opacity}/>'
             )

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from seqviz.constants import MAX_SOURCE_WORDS
 from seqviz.drawing.figures.base import (
     LabelledFigure,
     add_legend,
@@ -20,8 +21,6 @@ from seqviz.drawing.styles import FAINT, INK, style_of
 METRICS = ("bleu", "chrf", "brevity_penalty", "length_ratio")
 THIN = 50
 """A bucket with fewer sentences is drawn in grey."""
-TRAINED_WORDS = 100
-"""Longest training sentence, in English words; beyond it a curve is extrapolation."""
 
 TEXTS = "length.figure"
 """Table of the words of all figures here."""
@@ -140,7 +139,7 @@ def _draw_curve(
             markersize=6,
         )
         any_thin = any_thin or not thick.all()
-    right = longest if curve == "same-content" else max(TRAINED_WORDS, longest)
+    right = longest if curve == "same-content" else max(MAX_SOURCE_WORDS, longest)
     axes.set_xlim(0, right * 1.01)
     if metric in ("bleu", "chrf", "brevity_penalty"):
         axes.set_ylim(bottom=0)
@@ -152,11 +151,11 @@ def _draw_curve(
     figure.say(axes.yaxis.label, metric).set(fontsize=10, color=INK)
     corner = axes.text(-0.012, -0.095, "", transform=axes.transAxes, ha="right", va="center")
     figure.say(corner, "n").set(fontsize=8.5, color=FAINT)
-    if axes.get_xlim()[1] > TRAINED_WORDS + 2:
+    if axes.get_xlim()[1] > MAX_SOURCE_WORDS + 2:
         axes.axvspan(
-            TRAINED_WORDS, axes.get_xlim()[1], color=FAINT, alpha=0.14, linewidth=0, zorder=0
+            MAX_SOURCE_WORDS, axes.get_xlim()[1], color=FAINT, alpha=0.14, linewidth=0, zorder=0
         )
-        note = axes.text(TRAINED_WORDS + 1, axes.get_ylim()[1] * 0.98, "", va="top", ha="left")
+        note = axes.text(MAX_SOURCE_WORDS + 1, axes.get_ylim()[1] * 0.98, "", va="top", ha="left")
         figure.say(note, "extrapolation").set(fontsize=8.5, color=FAINT)
     return any_thin
 
