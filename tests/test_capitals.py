@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from seqviz.translating import notes
 from seqviz.translating.capitals import lowered
 from seqviz.translating.translator import Translator
-from seqviz.ui import cards
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,6 @@ def test_lowering_is_off_until_it_is_switched_on(tiny_model: Any, tiny_tokenizer
     assert "capitals" not in {note.kind for note in other.notes}
     assert len(translator.candidates(found)) == len(found.target_ids)
     for language in ("en", "zh"):
-        assert cards.note_text(note, language) != note.message
+        assert notes.said(note, language) != note.message
     translator.lowers_capitals = False
     assert translator.translate(shouted).target_ids == before.target_ids

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from seqviz import cli
-from seqviz.translating import number_words, search
+from seqviz.translating import notes, number_words, search
 from seqviz.translating.notes import Note
 from seqviz.translating.numbers import Differences, differences
 from seqviz.translating.result import Translation
@@ -127,7 +127,7 @@ def test_one_side_alone_is_said_too(answering: Any) -> None:
     assert missing.message == "check the numbers: missing 305"
     assert invented.message == "check the numbers: not in the source 7"
     for language in ("en", "zh"):
-        said = [cards.note_text(note, language) for note in (missing, invented)]
+        said = [notes.said(note, language) for note in (missing, invented)]
         assert "305" in said[0] and "7" in said[1] and "{" not in "".join(said)
 
 

@@ -23,6 +23,7 @@ from seqviz import ui
 from seqviz.coverage import Word
 from seqviz.language import LANGUAGES, Language
 from seqviz.pieces import Pieces
+from seqviz.translating import notes
 from seqviz.translating.notes import Kind, Note
 from seqviz.translating.result import Translation
 from seqviz.translating.translator import Translator
@@ -38,8 +39,8 @@ def test_every_note_of_the_translator_has_words():
     for language in LANGUAGES:
         for kind in set(get_args(Kind)) - {"language"}:  # said once, beside the text
             note = Note(kind, "ENGLISH", ("one", "two"))
-            assert cards.note_text(note, language) != "ENGLISH", kind
-    assert cards.note_text(Note("new kind", "said plainly"), "zh") == "said plainly"
+            assert notes.said(note, language) != "ENGLISH", kind
+    assert notes.said(Note("new kind", "said plainly"), "zh") == "said plainly"
 
 
 # ---------------------------------------------------------------------------------------------

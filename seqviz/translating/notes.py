@@ -1,9 +1,14 @@
-"""What a reader should know about a translation: each note has a kind, and a text in plain English."""
+"""What a reader should know about a translation: notes, their kinds, and how they are said.
+
+`Note.message` is for the command line and for programs; `said` is for readers of a page, in their language.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
+
+from seqviz.language import Language
 
 Kind = Literal[
     "empty",
@@ -91,3 +96,25 @@ def merged(notes: Iterable[Note]) -> tuple[Note, ...]:
             missing, invented = (a + b for a, b in zip(first.values, note.values, strict=True))
             kinds["numbers"] = numbers(missing, invented)
     return tuple(kinds.values())
+
+
+def said(note: Note, language: str | Language) -> str:
+    """A note as a sentence for readers, plain text; its message where there are no words for it."""
+    spoken = Language.of(language)
+    say = spoken.within("note").say
+    match note.kind, note.values:
+        case ("empty" | "surrogate" | "capitals" | "copied") as kind, _:
+            return say(kind)
+        case "unknown", shown:
+            return say("unknown", shown=" ".join(map(str, shown)))
+        case "truncated", (pieces, read, *_):
+            return say("truncated", pieces=pieces, read=read)
+        case ("split" | "limit" | "forced") as kind, (number, *_):
+            return say(kind, number=number)
+        case "repetition", (shown, *_):
+            return say("repetition", shown=shown)
+        case "numbers", (_, _):
+            lost, new = (spoken.join(dict.fromkeys(map(str, n)), "names") for n in note.values)
+            which = "" if lost and new else "_missing" if lost else "_invented"
+            return say(f"numbers{which}", missing=lost, invented=new)
+    return note.message

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from seqviz.constants import MODELS
 from seqviz.drawing.styles import escape
 from seqviz.language import Language
-from seqviz.translating.notes import Note, merged
+from seqviz.translating.notes import merged, said
 from seqviz.translating.output import french_for_display, repeated_spans
 
 if TYPE_CHECKING:
@@ -122,38 +122,11 @@ def target(
 # What happened
 
 
-def note_text(note: Note, language: str) -> str:
-    """A note in the language of the page, plain text; in English where it has no words for it."""
-    spoken = Language.of(language)
-    say = spoken.within("note").say
-    values = list(note.values)
-    try:
-        if note.kind in ("empty", "surrogate", "capitals", "copied"):
-            return say(note.kind)
-        if note.kind == "unknown":
-            return say("unknown", shown=" ".join(map(str, values)))
-        if note.kind == "truncated":
-            return say("truncated", pieces=values[0], read=values[1])
-        if note.kind in ("split", "limit", "forced"):
-            return say(note.kind, number=values[0])
-        if note.kind == "numbers":
-            missing, invented = (
-                spoken.join(dict.fromkeys(map(str, which)), "names") for which in values
-            )
-            which = "" if missing and invented else "_missing" if missing else "_invented"
-            return say(f"numbers{which}", missing=missing, invented=invented)
-        if note.kind == "repetition":
-            return say("repetition", shown=values[0])
-    except (IndexError, ValueError):
-        pass  # a note without its values
-    return note.message
-
-
 def notes(translations: Iterable[Translation], language: str) -> str:
     """What a reader should know, each kind once, as a list; empty where nothing happened."""
     found = merged(note for translation in translations for note in translation.notes)
     # The language is said once for all models, beside the text.
-    shown = [note_text(note, language) for note in found if note.kind != "language"]
+    shown = [said(note, language) for note in found if note.kind != "language"]
     if not shown:
         return ""
     items = "".join(f"<li>{escape(text)}</li>" for text in shown)
