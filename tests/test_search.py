@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqviz import MODEL_NAMES
-from seqviz.architectures.stepping import Recorder, stepper_for
+from seqviz.architectures import stepper_for
+from seqviz.architectures.steps import Recorder
 from seqviz.translating import search
 
 EOS, UNK, PAD = 0, 1, 5

@@ -5,14 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModelForSeq2SeqLM, GenerationConfig, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModelForSeq2SeqLM,
+    GenerationConfig,
+    MarianConfig,
+    PreTrainedModel,
+)
 from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
 
 from seqviz.architectures.recurrent import (
     RecurrentConfig,
     RecurrentForConditionalGeneration,
 )
-from seqviz.architectures.transformer import build_transformer, transformer_config
+from seqviz.architectures.recurrent_steps import RecurrentStepper
+from seqviz.architectures.steps import ModelStepper
+from seqviz.architectures.transformer import (
+    TransformerStepper,
+    build_transformer,
+    transformer_config,
+)
 from seqviz.constants import (
     ABLATION_NAMES,
     ABLATIONS,
@@ -31,6 +43,11 @@ _RECURRENT: dict[str, dict[str, Any]] = {
     }
     for name, kind in (MODELS | ABLATIONS).items()
     if kind.is_recurrent
+}
+
+_STEPPERS: dict[str, Any] = {
+    RecurrentConfig.model_type: RecurrentStepper,
+    MarianConfig.model_type: TransformerStepper,
 }
 
 AutoConfig.register(RecurrentConfig.model_type, RecurrentConfig, exist_ok=True)
@@ -78,6 +95,22 @@ def build(
         decoder_start_token_id=vocab_size - 1,
     )
     return model.train()
+
+
+def stepper_for(model: PreTrainedModel) -> ModelStepper:
+    """The stepper of a model in evaluation mode.
+
+    Raises:
+        TypeError: a model that is none of the project's.
+    """
+    kind = model.config.model_type
+    if kind not in _STEPPERS:
+        known = ", ".join(_STEPPERS)
+        raise TypeError(
+            f"expected a model of type {known}, got {kind!r}; build one with "
+            "seqviz.architectures.build or load a folder of one"
+        )
+    return _STEPPERS[kind](model)
 
 
 def num_parameters(model: PreTrainedModel) -> int:

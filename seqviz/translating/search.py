@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seqviz.architectures.stepping import Stepper
+from seqviz.architectures.steps import Stepper
 
 
 @dataclass(frozen=True)

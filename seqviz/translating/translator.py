@@ -20,8 +20,8 @@ from torch import Tensor
 from transformers import MarianMTModel, PreTrainedModel
 
 from seqviz import tokenizer as tokenizers
-from seqviz.architectures import num_parameters
-from seqviz.architectures.stepping import Recorder, stepper_for
+from seqviz.architectures import num_parameters, stepper_for
+from seqviz.architectures.steps import Recorder
 from seqviz.maps import KINDS
 from seqviz.pieces import Pieces
 from seqviz.translating import forced, inputs, notes, output, search, unknown
