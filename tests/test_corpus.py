@@ -173,12 +173,6 @@ def test_missing_file(tmp_path, tiny_tokenizer):
         corpus.encode_corpus(tmp_path, tiny_tokenizer, tmp_path / "cache")
 
 
-def test_file_digest_is_sha256(tmp_path):
-    # printf abc | sha256sum
-    expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    assert corpus.file_digest(write(tmp_path / "abc", b"abc")) == expected
-
-
 # ---------------------------------------------------------------------------------------------
 # Cleaning and encoding
 

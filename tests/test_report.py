@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from seqviz import MODEL_NAMES, coverage, handwritten
-from seqviz.files import file_digest, write_json, write_text
+from seqviz.files import file_digest
 from seqviz.measuring import artefacts, markdown
 from seqviz.measuring.artefacts import ARTEFACTS, Artefact, Site
 from seqviz.measuring.card import card
@@ -19,18 +19,6 @@ from seqviz.measuring.markdown import fill_readme
 from seqviz.report import Report, read_training, weights_of
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-
-
-def test_write_json_is_whole_or_nothing(tmp_path: Path) -> None:
-    file = tmp_path / "deep" / "report.json"
-    write_json(file, {"a": "é"})
-    assert json.loads(file.read_text(encoding="utf-8")) == {"a": "é"}
-    with pytest.raises(TypeError):
-        write_json(file, {"a": object()})
-    with pytest.raises(UnicodeEncodeError):
-        write_text(file, "half an emoji \ud83d")
-    assert json.loads(file.read_text(encoding="utf-8")) == {"a": "é"}
-    assert [p.name for p in file.parent.iterdir()] == ["report.json"]
 
 
 def test_fill_readme() -> None:

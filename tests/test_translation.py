@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import seqviz
 from seqviz import MODEL_NAMES
-from seqviz.constants import MAX_SOURCE_PIECES
+from seqviz.constants import ABLATIONS, MAX_SOURCE_PIECES, MODELS
 from seqviz.training import save_model
 from seqviz.translating.inputs import looks_english, output_limit, split_sentences
 from seqviz.translating.output import french_for_display, repeated_spans
@@ -173,6 +173,15 @@ def test_advice_comes_from_what_a_model_is_not_from_its_name(
     else:  # what was just done is no advice
         with pytest.raises(ValueError, match=re.escape(advice)):
             asked.attention()
+
+
+@pytest.mark.parametrize("name", [*MODELS, *ABLATIONS])
+def test_the_table_of_models_says_what_they_are(name: str, tiny_model, tiny_tokenizer) -> None:
+    kind = (MODELS | ABLATIONS)[name]
+    translator = Translator(tiny_model(name), tiny_tokenizer, name="by another name")
+    assert translator.has_one_vector == kind.has_one_vector
+    assert ("cross" in translator.attention_kinds) == kind.looks_back
+    assert getattr(translator.model.config, "cell", "self-attention") == kind.cell
 
 
 def test_kinds_that_a_model_has_are_known_without_weights(
