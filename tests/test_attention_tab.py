@@ -574,7 +574,7 @@ def test_nothing_is_said_in_one_language_before_the_models_are_there(service):
     for component in event["outputs"]:
         if isinstance(component, gr.HTML):
             assert not component.value
-    updates = [update for update in made.texts("zh") if isinstance(update, gr.Radio)]
+    updates = [update for update in made.spoken.texts("zh") if isinstance(update, gr.Radio)]
     labels = [label for update in updates for label, _ in update.choices]
     assert Language.of("zh").say("attention.view_saliency") in labels
     assert Language.of("en").say("attention.view_saliency") not in labels

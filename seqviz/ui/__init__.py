@@ -6,10 +6,8 @@ its ``gr.Tab`` block. `service` is the only state (loaded models, caches; see `s
 other input. The function makes components, subscribes its own events, and returns a `Tab`
 (`seqviz.ui.tab`) with
 
-- ``components`` and ``texts``: the components whose labels, choices or fixed text change with the
-  language, and a function from language to their updates in the same order, e.g.
-  ``texts=lambda language: [gr.Button(say("attention.download")), …]``. It must be quick and
-  must not touch a model. The first texts a component is made with may be English.
+- ``spoken``: the components whose labels, choices or fixed text change with the language, each made
+  together with what it says: ``spoken.make(gr.Button, {"value": "attention.button"}, min_width=140)``.
 - ``show``: a list of the keyword arguments of the events that draw the tab's results (``fn``,
   ``inputs``, ``outputs``, …). The page runs them when it opens and after each change of language: the
   first of each tab in the order of the tabs, then the second ones; `language` should be among their
@@ -42,6 +40,7 @@ except FileNotFoundError as error:
     ) from error
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
@@ -52,7 +51,7 @@ from seqviz.drawing.styles import escape
 from seqviz.language import LANGUAGES, Language
 from seqviz.ui import attention, cards, lab, length, links, theme, translate
 from seqviz.ui.service import MODELS, Service
-from seqviz.ui.tab import QUICK_EVENT
+from seqviz.ui.tab import QUICK_EVENT, Spoken
 
 __all__ = ["Service", "build", "launch"]
 
@@ -64,28 +63,28 @@ def build(models_folder: str | Path | None = None, service: Service | None = Non
         models_folder: folder with the four model folders; None takes the shipped ones.
         service: loaded models to use instead.
     """
-    say = Language.of("en").say
+    spoken = Spoken()
     service = service or Service(models_folder)
     with gr.Blocks(title="seqviz", analytics_enabled=False) as page:
         with gr.Row(elem_classes="top") as top:
-            head = gr.HTML(_head("en", service), elem_id="head")
+            spoken.make(gr.HTML, {"value": partial(_head, service)}, elem_id="head")
             language = gr.Radio(
                 [(Language.of(code).say("language.name"), code) for code in LANGUAGES],
                 value="en",
-                label=say("page.language"),
+                label=Language.of("en").say("page.language"),
                 container=False,
                 elem_id="language",
             )
         notice = gr.HTML(elem_id="notice")
         with gr.Tabs(elem_id="tabs") as tabs:
-            with gr.Tab(say("tab.translate"), id="translate") as first:
+            with spoken.make(gr.Tab, {"label": "tab.translate"}, id="translate"):
                 translate_tab = translate.tab(service, language)
-            with gr.Tab(say("tab.length"), id="length") as second:
+            with spoken.make(gr.Tab, {"label": "tab.length"}, id="length"):
                 length_tab = length.tab(service, language)
-            with gr.Tab(say("tab.attention"), id="attention") as third:
+            with spoken.make(gr.Tab, {"label": "tab.attention"}, id="attention"):
                 attention_tab = attention.tab(service, language)
-            with gr.Tab(say("tab.lab"), id="lab") as fourth:
-                lab_tab = lab.tab(service, language, fourth)
+            with spoken.make(gr.Tab, {"label": "tab.lab"}, id="lab") as last:
+                lab_tab = lab.tab(service, language, last)
         restored = [
             tabs,
             translate_tab.parts["text"],
@@ -94,8 +93,9 @@ def build(models_folder: str | Path | None = None, service: Service | None = Non
             lab_tab.parts["text"],
         ]
         with top:
-            copy = links.copy_button(
+            links.copy_button(
                 language,
+                spoken,
                 {
                     "text-translate": translate_tab.parts["text"],
                     "text-length": length_tab.parts["own"],
@@ -109,23 +109,13 @@ def build(models_folder: str | Path | None = None, service: Service | None = Non
         length.connect(service, length_tab, attention_tab, tabs)
         attention.connect(attention_tab, lab_tab, tabs)
         lab.connect(translate_tab, lab_tab)
-        footer = gr.HTML(_footer("en"))
+        spoken.make(gr.HTML, {"value": _footer})
         made = [translate_tab, length_tab, attention_tab, lab_tab]
-        components = [head, first, second, third, fourth, copy, footer]
-        components += [component for tab in made for component in tab.components]
+        every = [spoken, *(tab.spoken for tab in made)]
+        components = [component for one in every for component in one.components]
 
-        def texts(chosen: str) -> list:
-            say = Language.of(chosen).say
-            updates = [
-                _head(chosen, service),
-                gr.Tab(label=say("tab.translate")),
-                gr.Tab(label=say("tab.length")),
-                gr.Tab(label=say("tab.attention")),
-                gr.Tab(label=say("tab.lab")),
-                gr.Button(say("link.copy")),
-                _footer(chosen),
-            ]
-            return updates + [update for tab in made for update in tab.texts(chosen)]
+        def texts(chosen: str) -> list[Any]:
+            return [text for one in every for text in one.texts(chosen)]
 
         def open_page(request: gr.Request) -> list:
             chosen = first_language(request)
@@ -228,7 +218,7 @@ def first_language(request: gr.Request) -> str:
     return "en"
 
 
-def _head(language: str, service: Service) -> str:
+def _head(service: Service, language: str) -> str:
     say = Language.of(language).say
     return (
         f'<p class="wordmark">seqviz</p><h1>{escape(say("page.headline"))}</h1>'

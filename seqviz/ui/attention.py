@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
@@ -19,7 +20,7 @@ from seqviz.maps import KINDS, AttentionMap
 from seqviz.ui import cards, stepping
 from seqviz.ui.growth import paragraphs
 from seqviz.ui.service import Service
-from seqviz.ui.tab import DOWNLOAD_JS, MODEL_EVENT, QUICK_EVENT, Tab, endpoint
+from seqviz.ui.tab import DOWNLOAD_JS, MODEL_EVENT, QUICK_EVENT, Spoken, Tab, endpoint
 from seqviz.ui.translate import check_beams, checked_text, is_chinese, too_long
 
 if TYPE_CHECKING:
@@ -68,38 +69,41 @@ class Choice:
 
 def tab(service: Service, language: gr.Radio) -> Tab:
     """Make the tab inside the current ``gr.Tab``."""
-    say = Language.of("en").say
-    lead = gr.HTML(_lead("en"))
-    text = gr.Textbox(
-        service.examples()[0]["english"],
-        label=say("attention.box"),
-        placeholder=say("translate.placeholder"),
+    spoken = Spoken()
+    spoken.make(gr.HTML, {"value": _lead})
+    text = spoken.make(
+        gr.Textbox,
+        {"label": "attention.box", "placeholder": "translate.placeholder"},
+        value=service.examples()[0]["english"],
         lines=2,
         max_lines=8,
         elem_id="attention-source",
     )
     with gr.Row(elem_classes="actions"):
-        button = gr.Button(
-            say("attention.button"),
+        button = spoken.make(
+            gr.Button,
+            {"value": "attention.button"},
             variant="primary",
             min_width=140,
             elem_id="attention-show",
         )
-        model = gr.Radio(
-            _model_choices("en"),
+        model = spoken.make(
+            gr.Radio,
+            {"label": "attention.model", "choices": _model_choices},
             value=FIRST,
-            label=say("attention.model"),
             elem_id="attention-model",
             container=False,
         )
-    view = gr.Radio(
-        _view_choices(FIRST, "en"),
+    view = spoken.make(
+        gr.Radio,
+        {"label": "attention.view", "choices": partial(_view_choices, FIRST)},
         value="attention",
-        label=say("attention.view"),
         elem_id="attention-view",
         container=False,
     )
-    part = gr.Radio([], label=say("attention.part"), visible=False, container=False)
+    part = spoken.make(
+        gr.Radio, {"label": "attention.part"}, choices=[], visible=False, container=False
+    )
     message = gr.HTML(elem_id="attention-message")
     # Gradio's own style of buttons and images would spoil the maps.
     picture = gr.HTML(
@@ -110,70 +114,77 @@ def tab(service: Service, language: gr.Radio) -> Tab:
     beware = gr.HTML()
     steps = stepping.make("attention-steps")
     with (
-        gr.Accordion(say("attention.more"), open=False, elem_id="attention-more") as more,
+        spoken.make(
+            gr.Accordion, {"label": "attention.more"}, open=False, elem_id="attention-more"
+        ),
         gr.Row(),
     ):
         with gr.Column(min_width=280):
-            kind = gr.Radio(
-                _kind_choices("en"),
+            kind = spoken.make(
+                gr.Radio,
+                {"label": "attention.kind"},
+                choices=_kind_choices("en"),
                 value="cross",
-                label=say("attention.kind"),
                 elem_id="attention-kind",
             )
-            layer = gr.Radio(
-                _layer_choices(1, "en", best=True),
+            layer = spoken.make(
+                gr.Radio,
+                {"label": "attention.layer"},
+                choices=_layer_choices(1, "en", best=True),
                 value="best",
-                label=say("attention.layer"),
                 elem_id="attention-layer",
             )
-            head = gr.Radio(
-                _number_choices(1, "en"),
+            head = spoken.make(
+                gr.Radio,
+                {"label": "attention.head"},
+                choices=_number_choices(1, "en"),
                 value="",
-                label=say("attention.head"),
                 elem_id="attention-head",
             )
         with gr.Column(min_width=280):
-            second = gr.Radio(
-                _second_choices("en"),
+            second = spoken.make(
+                gr.Radio,
+                {"label": "attention.second", "choices": _second_choices},
                 value="",
-                label=say("attention.second"),
                 elem_id="attention-second",
             )
-            unit = gr.Radio(
-                _unit_choices("en"),
+            unit = spoken.make(
+                gr.Radio,
+                {"label": "attention.unit", "choices": _unit_choices},
                 value="words",
-                label=say("attention.unit"),
                 elem_id="attention-unit",
             )
-            specials = gr.Radio(
-                _special_choices("en"),
+            specials = spoken.make(
+                gr.Radio,
+                {"label": "attention.specials", "choices": _special_choices},
                 value=False,
-                label=say("attention.specials"),
                 elem_id="attention-specials",
             )
-            scale = gr.Radio(
-                _scale_choices("en"),
+            scale = spoken.make(
+                gr.Radio,
+                {"label": "attention.scale", "choices": _scale_choices},
                 value=1.0,
-                label=say("attention.scale"),
                 elem_id="attention-scale",
             )
-            beams = gr.Radio(
-                _beam_choices("en"),
+            beams = spoken.make(
+                gr.Radio,
+                {"label": "attention.beams", "choices": _beam_choices},
                 value=1,
-                label=say("attention.beams"),
                 elem_id="attention-beams",
             )
-    with gr.Accordion(
-        say("attention.download"), open=False, elem_id="attention-download"
-    ) as download:
-        about = gr.HTML(_about_download("en"))
+    with spoken.make(
+        gr.Accordion, {"label": "attention.download"}, open=False, elem_id="attention-download"
+    ):
+        spoken.make(gr.HTML, {"value": _about_download})
         with gr.Row(elem_classes="actions"):
             buttons = {
                 name: gr.Button(name.upper(), size="sm", min_width=64, elem_id=f"attention-{name}")
                 for name in FORMATS
             }
     with gr.Row(elem_classes="actions"):
-        onward = gr.Button(say("attention.onward"), min_width=180, elem_id="attention-onward")
+        onward = spoken.make(
+            gr.Button, {"value": "attention.onward"}, min_width=180, elem_id="attention-onward"
+        )
     file = gr.JSON(visible=False)
     shown = gr.State("")  # the text on the screen, whatever has been typed since
 
@@ -239,36 +250,8 @@ def tab(service: Service, language: gr.Radio) -> Tab:
 
     endpoint(attention, **MODEL_EVENT)
 
-    def texts(chosen: str) -> list[Any]:
-        say = Language.of(chosen).say
-        return [
-            _lead(chosen),
-            gr.Textbox(
-                label=say("attention.box"),
-                placeholder=say("translate.placeholder"),
-            ),
-            gr.Button(say("attention.button")),
-            gr.Radio(_model_choices(chosen), label=say("attention.model")),
-            gr.Radio(_view_choices(FIRST, chosen), label=say("attention.view")),
-            gr.Radio(label=say("attention.part")),
-            gr.Accordion(label=say("attention.more")),
-            gr.Radio(label=say("attention.kind")),
-            gr.Radio(label=say("attention.layer")),
-            gr.Radio(label=say("attention.head")),
-            gr.Radio(_second_choices(chosen), label=say("attention.second")),
-            gr.Radio(_unit_choices(chosen), label=say("attention.unit")),
-            gr.Radio(_special_choices(chosen), label=say("attention.specials")),
-            gr.Radio(_scale_choices(chosen), label=say("attention.scale")),
-            gr.Radio(_beam_choices(chosen), label=say("attention.beams")),
-            gr.Accordion(label=say("attention.download")),
-            _about_download(chosen),
-            gr.Button(say("attention.onward")),
-        ]
-
-    components = [lead, text, button, model, view, part, more, kind, layer, head]
-    components += [second, unit, specials, scale, beams, download, about, onward]
     parts = {"text": text, "model": model, "draw": event, "onward": onward}
-    return Tab(components=components, texts=texts, show=[event], parts=parts)
+    return Tab(spoken=spoken, show=[event], parts=parts)
 
 
 def connect(attention_tab: Tab, lab_tab: Tab, tabs: gr.Tabs) -> None:

@@ -15,7 +15,7 @@ from seqviz.language import Language
 from seqviz.ui import cards, experiments, live, measured, telephone
 from seqviz.ui.growth import paragraphs
 from seqviz.ui.service import MODELS, Service
-from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, Tab, endpoint
+from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, Spoken, Tab, endpoint
 from seqviz.ui.translate import checked_text, is_chinese, is_own, too_long
 
 FIRST_WORDS = 40
@@ -24,29 +24,31 @@ FIRST_WORDS = 40
 
 def tab(service: Service, language: gr.Radio, this: gr.Tab) -> Tab:
     """Make the tab inside `this`."""
-    say = Language.of("en").say
-    lead = gr.HTML(_lead("en"))
-    text = gr.Textbox(
-        first_text(service),
-        label=say("lab.box"),
-        placeholder=say("translate.placeholder"),
+    spoken = Spoken()
+    spoken.make(gr.HTML, {"value": _lead})
+    text = spoken.make(
+        gr.Textbox,
+        {"label": "lab.box", "placeholder": "translate.placeholder"},
+        value=first_text(service),
         lines=3,
         max_lines=8,
         elem_id="lab-source",
     )
     with gr.Row(elem_classes="actions"):
-        button = gr.Button(say("lab.button"), variant="primary", min_width=140, elem_id="lab-show")
-        end = gr.Radio(
-            _end_choices("en"),
+        button = spoken.make(
+            gr.Button, {"value": "lab.button"}, variant="primary", min_width=140, elem_id="lab-show"
+        )
+        end = spoken.make(
+            gr.Radio,
+            {"label": "lab.end", "choices": _end_choices},
             value=telephone.ENDS[0],
-            label=say("lab.end"),
             container=False,
             min_width=240,
             elem_id="lab-end",
         )
     game = gr.HTML(elem_id="lab-game")
     column = gr.HTML(elem_id="lab-experiments")
-    run = live.block(language)
+    live.block(language, spoken)
     claims = gr.HTML(elem_id="lab-claims")
     shown = gr.State("")  # the language of the figures and claims on the screen
     carried = gr.State("")
@@ -110,19 +112,8 @@ def tab(service: Service, language: gr.Radio, this: gr.Tab) -> Tab:
 
     endpoint(report, queue=False)
 
-    def texts(chosen: str) -> list[Any]:
-        say = Language.of(chosen).say
-        return [
-            _lead(chosen),
-            gr.Textbox(label=say("lab.box"), placeholder=say("translate.placeholder")),
-            gr.Button(say("lab.button")),
-            gr.Radio(_end_choices(chosen), label=say("lab.end")),
-            *run.texts(chosen),
-        ]
-
     return Tab(
-        components=[lead, text, button, end, *run.components],
-        texts=texts,
+        spoken=spoken,
         parts={"tab": this, "text": text, "carried": carried, "draw": event},
     )
 

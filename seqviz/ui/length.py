@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -19,7 +20,7 @@ from seqviz.ui import cards, growth, measured, stages
 from seqviz.ui.growth import MAX_WORDS, OWN, Growth, GrowthError
 from seqviz.ui.service import BLEU_SETTINGS, CHRF_SETTINGS, MODELS, Service
 from seqviz.ui.stages import Shown
-from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, Tab, endpoint
+from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, Spoken, Tab, endpoint
 from seqviz.ui.translate import is_chinese
 
 FIRST_STAGE = 4
@@ -34,47 +35,52 @@ for (const wait of [0, 100, 500, 1500]) setTimeout(follow, wait);
 
 def tab(service: Service, language: gr.Radio) -> Tab:
     """Make the tab inside the current ``gr.Tab``."""
-    say = Language.of("en").say
     passages = service.passages()
     chosen = measured.chosen_passages(service)
     first = chosen[0] if chosen else passages[0]["id"]
     passages = sorted(passages, key=lambda passage: passage["id"] != first)
     most = max(len(passage["stages"]) for passage in passages)
-    lead = gr.HTML(_lead("en"))
+    spoken = Spoken()
+    spoken.make(gr.HTML, {"value": _lead})
     with gr.Row(elem_classes="actions low"):
-        passage = gr.Dropdown(
-            _passage_choices(passages, "en"),
+        passage = spoken.make(
+            gr.Dropdown,
+            {"label": "length.passage", "choices": partial(_passage_choices, passages)},
             value=first,
-            label=say("length.passage"),
             filterable=False,
             min_width=220,
             elem_id="passage",
         )
         opposite = gr.Button("", size="sm", visible=False, elem_id="opposite")
         # One of the two is shown; which one, the script says.
-        grow = gr.Button(say("length.grow"), min_width=120, elem_id="grow")
-        pause = gr.Button(say("length.pause"), min_width=120, elem_id="pause")
+        grow = spoken.make(gr.Button, {"value": "length.grow"}, min_width=120, elem_id="grow")
+        pause = spoken.make(gr.Button, {"value": "length.pause"}, min_width=120, elem_id="pause")
     with gr.Row(elem_classes="actions low", visible=False, elem_id="own-row") as own_row:
-        own = gr.Textbox(
-            "",
-            label=say("length.own_box"),
-            placeholder=say("length.own_placeholder", limit=MAX_WORDS),
+        own = spoken.make(
+            gr.Textbox,
+            {"label": "length.own_box", "placeholder": _own_placeholder},
+            value="",
             lines=2,
             max_lines=8,
             elem_id="own",
         )
-        own_button = gr.Button(
-            say("length.own_button"), variant="primary", min_width=100, elem_id="own-show"
+        own_button = spoken.make(
+            gr.Button,
+            {"value": "length.own_button"},
+            variant="primary",
+            min_width=100,
+            elem_id="own-show",
         )
     picks = gr.Number(0, visible="hidden")  # how often a person has picked a text
     message = gr.HTML(elem_id="length-message")
     with gr.Column(elem_id="walk"):
-        slider = gr.Slider(
-            1,
-            most,
+        slider = spoken.make(
+            gr.Slider,
+            {"label": "length.slider"},
+            minimum=1,
+            maximum=most,
             value=FIRST_STAGE,
             step=1,
-            label=say("length.slider"),
             buttons=[],
             elem_id="length-slider",
         )
@@ -84,28 +90,31 @@ def tab(service: Service, language: gr.Radio) -> Tab:
     with gr.Row(elem_classes="split"):
         with gr.Column(scale=5, min_width=320):
             with gr.Row(elem_classes="switches"):
-                curve = gr.Radio(
-                    _curve_choices("en"),
+                curve = spoken.make(
+                    gr.Radio,
+                    {"label": "length.curve", "choices": _curve_choices},
                     value=measured.CURVES[0],
-                    label=say("length.curve"),
                     container=False,
                     elem_id="curve",
                 )
-                metric = gr.Radio(
-                    _metric_choices("en"),
+                metric = spoken.make(
+                    gr.Radio,
+                    {"label": "length.metric", "choices": _metric_choices},
                     value="bleu",
-                    label=say("length.metric"),
                     container=False,
                     elem_id="metric",
                 )
-            panel = gr.HTML(measured.panel(service, "en"), elem_id="measured")
+            spoken.make(gr.HTML, {"value": partial(measured.panel, service)}, elem_id="measured")
             path = gr.HTML(elem_id="path")
         with gr.Column(scale=6, min_width=320):
             answers = gr.HTML(elem_id="stage-cards")
-    details = gr.HTML(measured.details(service, "en"), elem_id="measured-details")
-    how = gr.HTML(_how("en"))
+    details = {"value": partial(measured.details, service)}
+    spoken.make(gr.HTML, details, elem_id="measured-details")
+    spoken.make(gr.HTML, {"value": _how})
     with gr.Row(elem_classes="actions"):
-        onward = gr.Button(say("length.onward"), min_width=180, elem_id="length-onward")
+        onward = spoken.make(
+            gr.Button, {"value": "length.onward"}, min_width=180, elem_id="length-onward"
+        )
 
     def draw(
         passage_id: str, own_text: str, chosen: str, request: gr.Request
@@ -178,44 +187,8 @@ def tab(service: Service, language: gr.Radio) -> Tab:
 
     endpoint(length, **MODEL_EVENT)
 
-    def texts(chosen: str) -> list[Any]:
-        say = Language.of(chosen).say
-        return [
-            _lead(chosen),
-            gr.Dropdown(_passage_choices(passages, chosen), label=say("length.passage")),
-            gr.Button(say("length.grow")),
-            gr.Button(say("length.pause")),
-            gr.Textbox(
-                label=say("length.own_box"),
-                placeholder=say("length.own_placeholder", limit=MAX_WORDS),
-            ),
-            gr.Button(say("length.own_button")),
-            gr.Slider(label=say("length.slider")),
-            gr.Radio(_curve_choices(chosen), label=say("length.curve")),
-            gr.Radio(_metric_choices(chosen), label=say("length.metric")),
-            measured.panel(service, chosen),
-            measured.details(service, chosen),
-            _how(chosen),
-            gr.Button(say("length.onward")),
-        ]
-
     return Tab(
-        components=[
-            lead,
-            passage,
-            grow,
-            pause,
-            own,
-            own_button,
-            slider,
-            curve,
-            metric,
-            panel,
-            details,
-            how,
-            onward,
-        ],
-        texts=texts,
+        spoken=spoken,
         show=[show_event],
         parts={
             "passage": passage,
@@ -448,6 +421,10 @@ def _how(language: str) -> str:
         f"<details><summary>{escape(say('length.how'))}</summary>"
         f"<p>{escape(text)}</p><p>{escape(about)}</p></details>"
     )
+
+
+def _own_placeholder(language: str) -> str:
+    return Language.of(language).say("length.own_placeholder", limit=MAX_WORDS)
 
 
 def _lead(language: str) -> str:

@@ -16,7 +16,7 @@ import gradio as gr
 from seqviz.language import LANGUAGES, Language
 from seqviz.ui.growth import MAX_CHARACTERS, OWN
 from seqviz.ui.service import MODELS, Service
-from seqviz.ui.tab import QUICK_EVENT
+from seqviz.ui.tab import QUICK_EVENT, Spoken
 
 TABS = ("translate", "length", "attention", "lab")
 MAX_TEXT = 2_000
@@ -56,15 +56,16 @@ def read(query: Mapping[str, str], service: Service) -> Link:
     )
 
 
-def copy_button(language: gr.Radio, values: Mapping[str, Any]) -> gr.Button:
+def copy_button(language: gr.Radio, spoken: Spoken, values: Mapping[str, Any]) -> None:
     """A button that copies a link to what is on the screen.
 
     Args:
+        spoken: gets the button.
         values: components by what they stand for: ``text-TAB`` for each of `TABS`, ``passage``, ``model``.
             The stage is where the slider stands.
     """
-    button = gr.Button(
-        Language.of("en").say("link.copy"), size="sm", min_width=100, elem_id="copy-link"
+    button = spoken.make(
+        gr.Button, {"value": "link.copy"}, size="sm", min_width=100, elem_id="copy-link"
     )
     said = {
         chosen: {
@@ -79,4 +80,3 @@ def copy_button(language: gr.Radio, values: Mapping[str, Any]) -> gr.Button:
         js=f"(...values) => window.seqviz.copyLink({json.dumps(page)}, ...values)",
         **QUICK_EVENT,
     )
-    return button

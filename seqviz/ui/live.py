@@ -10,18 +10,18 @@ import gradio as gr
 from seqviz.drawing.styles import escape
 from seqviz.language import Language
 from seqviz.ui import cards
-from seqviz.ui.tab import MODEL_EVENT, Tab, endpoint
+from seqviz.ui.tab import MODEL_EVENT, Spoken, endpoint
 
 SECONDS = 8.0
 """After which no new part of the measurement begins."""
 
 
-def block(language: gr.Radio) -> Tab:
+def block(language: gr.Radio, spoken: Spoken) -> None:
     """A button and what it measures."""
     with gr.Column(elem_classes="live", elem_id="live"):
-        about = gr.HTML(_about("en"))
-        button = gr.Button(
-            Language.of("en").say("lab.live_button"), elem_id="live-run", min_width=200
+        spoken.make(gr.HTML, {"value": _about})
+        button = spoken.make(
+            gr.Button, {"value": "lab.live_button"}, elem_id="live-run", min_width=200
         )
         result = gr.HTML(elem_id="live-result")
 
@@ -46,11 +46,6 @@ def block(language: gr.Radio) -> Tab:
         return measure()
 
     endpoint(cost, **MODEL_EVENT)
-
-    def texts(chosen: str) -> list[Any]:
-        return [_about(chosen), gr.Button(Language.of(chosen).say("lab.live_button"))]
-
-    return Tab(components=[about, button], texts=texts)
 
 
 def measure() -> dict[str, Any]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 import gradio as gr
+
+from seqviz.language import Language
 
 MODEL_EVENT: dict[str, Any] = {"concurrency_id": "model", "concurrency_limit": 2}
 """For every event that runs a model: two at a time on the whole page, others wait in the queue."""
@@ -35,18 +37,53 @@ def endpoint(function: Callable[..., Any], **event: Any) -> None:
     gr.api(function, api_name=function.__name__, api_description=description, **event)
 
 
+Made = TypeVar("Made")
+Says = Mapping[str, str | Callable[[str], Any]]
+"""By argument of a component: the key of a text, or a function from the language to the argument."""
+
+
+class Spoken:
+    """Components whose texts follow the language, each made together with what it says."""
+
+    def __init__(self) -> None:
+        self._made: list[tuple[Any, Says]] = []
+
+    def make(self, kind: type[Made], says: Says, **others: Any) -> Made:
+        """A component, in English for a start.
+
+        Args:
+            kind: such as ``gr.Button``.
+            says: its arguments that follow the language.
+            others: its arguments that do not.
+        """
+        component = kind(**_said(says, "en"), **others)
+        self._made.append((component, says))
+        return component
+
+    @property
+    def components(self) -> list[Any]:
+        return [component for component, _ in self._made]
+
+    def texts(self, language: str) -> list[Any]:
+        """Updates of `components`, in the same order. Quick, and without a model."""
+        return [type(component)(**_said(says, language)) for component, says in self._made]
+
+
+def _said(says: Says, language: str) -> dict[str, Any]:
+    say = Language.of(language).say
+    return {name: say(one) if isinstance(one, str) else one(language) for name, one in says.items()}
+
+
 @dataclass(frozen=True)
 class Tab:
     """A tab as the page needs it; the protocol stands in `seqviz.ui`.
 
     Attributes:
-        components: components whose text follows the language.
-        texts: language → their updates, in the same order.
+        spoken: components whose texts follow the language.
         show: keyword arguments of the events that draw the results, run one after the other.
         parts: what another tab may connect to, by name.
     """
 
-    components: list[Any] = field(default_factory=list)
-    texts: Callable[[str], list[Any]] = lambda language: []
+    spoken: Spoken = field(default_factory=Spoken)
     show: list[dict[str, Any]] = field(default_factory=list)
     parts: dict[str, Any] = field(default_factory=dict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import gradio as gr
@@ -16,7 +16,7 @@ from seqviz.language import LANGUAGES, Language
 from seqviz.ui import cards, growth, marking
 from seqviz.ui.growth import MAX_CHARACTERS, paragraphs
 from seqviz.ui.service import MAX_BEAMS, MODELS, Service, counted
-from seqviz.ui.tab import DOWNLOAD_JS, MODEL_EVENT, QUICK_EVENT, Tab, endpoint
+from seqviz.ui.tab import DOWNLOAD_JS, MODEL_EVENT, QUICK_EVENT, Spoken, Tab, endpoint
 
 _EXAMPLE_JS = """
 element.addEventListener('click', event => {
@@ -28,13 +28,13 @@ element.addEventListener('click', event => {
 
 def tab(service: Service, language: gr.Radio) -> Tab:
     """Make the tab inside the current ``gr.Tab``."""
-    say = Language.of("en").say
+    spoken = Spoken()
     examples = service.examples()
-    lead = gr.HTML(_lead("en"))
-    text = gr.Textbox(
-        examples[0]["english"],
-        label=say("translate.box"),
-        placeholder=say("translate.placeholder"),
+    spoken.make(gr.HTML, {"value": _lead})
+    text = spoken.make(
+        gr.Textbox,
+        {"label": "translate.box", "placeholder": "translate.placeholder"},
+        value=examples[0]["english"],
         lines=3,
         max_lines=12,
         elem_id="source",
@@ -42,29 +42,42 @@ def tab(service: Service, language: gr.Radio) -> Tab:
     )
     gloss = gr.HTML(elem_id="gloss")
     with gr.Row(elem_classes="actions"):
-        button = gr.Button(
-            say("translate.button"), variant="primary", min_width=140, elem_id="translate"
+        button = spoken.make(
+            gr.Button,
+            {"value": "translate.button"},
+            variant="primary",
+            min_width=140,
+            elem_id="translate",
         )
-        beams = gr.Radio(
-            _beam_choices("en"),
+        beams = spoken.make(
+            gr.Radio,
+            {"label": "translate.beams", "choices": _beam_choices},
             value=1,
-            label=say("translate.beams"),
             container=False,
             min_width=200,
             elem_id="beams",
         )
-        longer = gr.Button(say("translate.longer"), min_width=180, elem_id="longer")
+        longer = gr.Button(
+            Language.of("en").say("translate.longer"), min_width=180, elem_id="longer"
+        )
     with gr.Row(elem_classes="examples"):
         example_buttons = [
-            gr.Button(_example_label(example, "en"), size="sm", elem_id=f"example-{example['id']}")
+            spoken.make(
+                gr.Button,
+                {"value": partial(_example_label, example)},
+                size="sm",
+                elem_id=f"example-{example['id']}",
+            )
             for example in examples
         ]
     message = gr.HTML(elem_id="message", js_on_load=_EXAMPLE_JS)
     found = gr.HTML(elem_id="found")
     answers = gr.HTML(_grid(service, {}, "en"), elem_id="cards")
-    legend = gr.HTML(_legend(service, "en"))
+    spoken.make(gr.HTML, {"value": partial(_legend, service)})
     with gr.Row(elem_classes="actions"):
-        send = gr.Button(say("card.send"), size="sm", min_width=160, elem_id="send")
+        send = spoken.make(
+            gr.Button, {"value": "card.send"}, size="sm", min_width=160, elem_id="send"
+        )
     file = gr.JSON(visible=False)
 
     def draw(source: str, num_beams: int, chosen: str) -> Iterator[tuple[str, str, str, str]]:
@@ -136,24 +149,8 @@ def tab(service: Service, language: gr.Radio) -> Tab:
 
     endpoint(translate, **MODEL_EVENT)
 
-    def texts(chosen: str) -> list[Any]:
-        say = Language.of(chosen).say
-        return [
-            _lead(chosen),
-            gr.Textbox(
-                label=say("translate.box"),
-                placeholder=say("translate.placeholder"),
-            ),
-            gr.Button(say("translate.button")),
-            gr.Radio(_beam_choices(chosen), label=say("translate.beams")),
-            *[gr.Button(_example_label(example, chosen)) for example in examples],
-            _legend(service, chosen),
-            gr.Button(say("card.send")),
-        ]
-
-    components = [lead, text, button, beams, *example_buttons, legend, send]
     parts = {"text": text, "longer": longer}
-    return Tab(components=components, texts=texts, show=[event], parts=parts)
+    return Tab(spoken=spoken, show=[event], parts=parts)
 
 
 def connect(translate_tab: Tab, length_tab: Tab, tabs: gr.Tabs) -> None:
