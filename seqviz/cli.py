@@ -13,11 +13,15 @@ import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from seqviz.lab.commands import lab
+
+if TYPE_CHECKING:
+    from seqviz.corpus import Source
+    from seqviz.data.mix import Part
 
 app = typer.Typer(
     name="seqviz",
@@ -34,8 +38,19 @@ Data = Annotated[
     typer.Option(
         "--data",
         help="Corpus file (document, source, target; plain, .gz or .xz). FILE:2 goes through it twice "
-        "an epoch. May be given several times.",
+        "an epoch, FILE:0.25 through another quarter in each, FILE:2:15 only through pairs of at most 15 "
+        "source words. May be given several times.",
     ),
+]
+Noise = Annotated[
+    str,
+    typer.Option(
+        help="How English–French pairs are rewritten: off, default, or shares such as "
+        "lower_case=0.1,no_stop=0.1,capitals=0.02,numbers=0.5,names=0.5,unknown=0.01."
+    ),
+]
+JoinProbability = Annotated[
+    float, typer.Option(min=0, max=1, help="Share of examples that join 2 to 8 sentences.")
 ]
 Languages = Annotated[str, typer.Option(help="Source and target, such as en-fr.")]
 _LINES_AT_ONCE = 64
@@ -45,13 +60,29 @@ UsageError: Any = typer.BadParameter.__base__
 ClickException: Any = UsageError.__base__
 
 
-def _split_repeat(text: str) -> tuple[Path, int]:
-    path, _, repeat = text.rpartition(":")
-    if path and repeat.isdigit():
-        if int(repeat) < 1:
-            raise UsageError(f"expected FILE or FILE:N with N at least 1, got {text!r}")
-        return Path(path), int(repeat)
-    return Path(text), 1
+def _parts(data: list[str]) -> list[Part]:
+    from seqviz.data import mix
+
+    try:
+        return [mix.parse(text) for text in data]
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _mix(
+    data: list[str], shared: Any, cache: Path, held_out: list[Path], noise: str, seed: int
+) -> list[Source]:
+    """The encoded sources of --data, --held-out and --noise."""
+    from seqviz import corpus
+    from seqviz.data import mix
+    from seqviz.data import noise as noises
+
+    try:
+        rewriting = noises.Noise.parse(noise)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    kept_out = corpus.held_out_digests(held_out)
+    return mix.sources(_parts(data), shared, cache, held_out=kept_out, noise=rewriting, seed=seed)
 
 
 def _default_runs() -> Path:
@@ -97,7 +128,7 @@ def tokenizer(
     from seqviz import corpus
     from seqviz import tokenizer as tokenizers
 
-    files = [_split_repeat(text)[0] for text in data]
+    files = [part.path for part in _parts(data)]
     pairs = 0
     for path in files:
         unusable: list[str] = []
@@ -170,10 +201,12 @@ def train(
     matrix_learning_rate: Annotated[
         float, typer.Option(min=0, help="Muon's; 0 turns Muon off.")
     ] = 0.012,
+    noise: Noise = "off",
+    join_probability: JoinProbability = 0.15,
     warmup_tokens: Annotated[int, typer.Option(min=0, help="Target tokens of warm-up.")] = 150_000,
     accumulate: Annotated[int, typer.Option(min=1, help="Chunks of a batch, to save memory.")] = 1,
     mixed_precision: Annotated[
-        str, typer.Option(help="bf16, no, or auto: bf16 on a GPU that has it.")
+        str, typer.Option(help="bf16, no, or auto: the faster of the two here.")
     ] = "auto",
     save_minutes: Annotated[
         float, typer.Option(min=0, help="Minutes between two saved states; 0 saves every step.")
@@ -212,11 +245,7 @@ def train(
             typer.echo(text, err=True)
 
     with processes.main_process_first():  # the others then find the encoded corpora
-        kept_out = corpus.held_out_digests(held_out or [])
-        sources = [
-            corpus.Source(corpus.encode_corpus(path, shared, cache, held_out=kept_out), repeat)
-            for path, repeat in map(_split_repeat, data)
-        ]
+        sources = _mix(data, shared, cache, held_out or [], noise, seed)
         encoded_dev = None if dev is None else corpus.encode_corpus(dev, shared, cache)
     for encoded in [
         *(source.corpus for source in sources),
@@ -242,6 +271,7 @@ def train(
                 learning_rate=learning_rate,
                 matrix_learning_rate=matrix_learning_rate,
                 warmup_tokens=warmup_tokens,
+                join_probability=join_probability,
                 seed=seed,
             ),
             tokens=tokens,
@@ -318,6 +348,15 @@ def trials(
     tokenizer: Annotated[Path, typer.Option(help="Folder of the shared tokenizer.")] = Path(
         "models/tokenizer"
     ),
+    held_out: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Corpus file whose pairs must not be trained on. May be given several times."
+        ),
+    ] = None,
+    noise: Noise = "off",
+    join_probability: JoinProbability = 0.15,
+    batch_tokens: Annotated[int, typer.Option(min=1, help="Target tokens a step.")] = 3000,
     warmup_tokens: Annotated[int, typer.Option(min=0, help="Target tokens of warm-up.")] = 150_000,
     threads: Annotated[
         int, typer.Option(min=0, help="CPU threads; 0 leaves PyTorch's choice.")
@@ -342,17 +381,20 @@ def trials(
         raise UsageError(f"expected recipe or mechanism, got {what!r}")
     if threads:
         torch.set_num_threads(threads)
-    plan = plans[what](training.Recipe(warmup_tokens=warmup_tokens))
+    plan = plans[what](
+        training.Recipe(
+            batch_tokens=batch_tokens,
+            warmup_tokens=warmup_tokens,
+            join_probability=join_probability,
+        )
+    )
     known = list(dict.fromkeys(trial.model for trial in plan))
     for name in model or []:
         if name not in known:
             raise UsageError(f"expected a model of {', '.join(known)}, got {name!r}")
     folder = work or _default_runs() / "trials"
     shared = tokenizers.load(tokenizer)
-    sources = [
-        corpus.Source(corpus.encode_corpus(path, shared, folder / "encoded"), repeat)
-        for path, repeat in map(_split_repeat, data)
-    ]
+    sources = _mix(data, shared, folder / "encoded", held_out or [], noise, 1)
     encoded = corpus.encode_corpus(dev, shared, folder / "encoded")
     pairs = short.dev_pairs(dev)
     results: dict[str, dict[str, Any]] = {}
@@ -765,7 +807,9 @@ def lexicon(
     """
     from seqviz import coverage
 
-    files = [_split_repeat(text) for text in data]
+    files = [(part.path, int(part.repeat)) for part in _parts(data)]
+    if any(share < 1 for _, share in files):
+        raise UsageError("expected FILE or FILE:N with N at least 1")
     content = coverage.estimate(
         files, pairs=pairs, seed=seed, progress=lambda line: typer.echo(line, err=True)
     )

@@ -14,6 +14,7 @@ import gzip
 import hashlib
 import json
 import lzma
+import math
 import os
 import re
 import shutil
@@ -22,7 +23,7 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -30,6 +31,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from seqviz.constants import MAX_SOURCE_PIECES, MAX_SOURCE_WORDS, MAX_TARGET_PIECES
+from seqviz.data.noise import NOISE_VERSION, Noise, noised, words_seen_in_lower_case
 from seqviz.files import file_digest
 
 MAX_LENGTH_RATIO = 4.0
@@ -234,6 +236,9 @@ def encode_corpus(
     cache_folder: str | os.PathLike[str],
     *,
     held_out: frozenset[bytes] = frozenset(),
+    longest: int | None = None,
+    noise: Noise | None = None,
+    variant: Sequence[int] = (),
     chunk_size: int = 20_000,
 ) -> EncodedCorpus:
     """Clean and encode a corpus file, or open what an earlier call with the same input left.
@@ -250,6 +255,9 @@ def encode_corpus(
         tokenizer: the shared tokenizer.
         cache_folder: where the arrays go; they are written aside and renamed when whole.
         held_out: digests of pairs that must not be trained on, see `held_out_digests`.
+        longest: source words of the longest pairs that are kept, if not `MAX_SOURCE_WORDS`.
+        noise: how pairs are rewritten before they are encoded, see `seqviz.data.noise`.
+        variant: numbers that tell this rewriting from others of the same corpus.
         chunk_size: pairs given to the batch encoder at once.
     Raises:
         CorpusError: no such file, an empty or damaged one, more than a tenth of its lines without a
@@ -272,12 +280,14 @@ def encode_corpus(
                 digest,
                 backend.to_str(),
                 hashlib.sha256(b"".join(sorted(held_out))).hexdigest(),
+                *([] if longest is None else [f"longest {longest}"]),
+                *([] if noise is None else [f"{noise} {NOISE_VERSION} {tuple(variant)}"]),
             ]
         ).encode()
     ).hexdigest()[:20]
     folder = Path(cache_folder) / f"encoded-{key}"
     if not (folder / "information.json").is_file():
-        _encode_into(folder, path, digest, backend, held_out, chunk_size)
+        _encode_into(folder, path, digest, backend, held_out, longest, noise, variant, chunk_size)
     try:
         arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS}
         information = json.loads((folder / "information.json").read_text(encoding="utf-8"))
@@ -305,6 +315,9 @@ def _encode_into(
     digest: str,
     backend: Tokenizer,
     held_out: frozenset[bytes],
+    longest: int | None,
+    noise: Noise | None,
+    variant: Sequence[int],
     chunk_size: int,
 ) -> None:
     dropped: Counter[str] = Counter()
@@ -317,7 +330,23 @@ def _encode_into(
         found[what] += 1
         first_lines[what] = min(number, first_lines.get(what, number))
 
-    def flush(chunk: list[tuple[int, Pair]]) -> None:
+    def rewritten(chunk: list[tuple[int, Pair]], first: int) -> list[tuple[int, Pair]]:
+        if noise is None:
+            return chunk
+        sides = noised(
+            ((pair.source, pair.target) for _, pair in chunk),
+            noise,
+            seen_lower,
+            variant,
+            first=first,
+        )
+        return [
+            (number, Pair(pair.document, *new))
+            for (number, pair), new in zip(chunk, sides, strict=True)
+        ]
+
+    def flush(chunk: list[tuple[int, Pair]], first: int) -> None:
+        chunk = rewritten(chunk, first)
         sources = backend.encode_batch_fast([p.source for _, p in chunk], add_special_tokens=False)
         targets = backend.encode_batch_fast([p.target for _, p in chunk], add_special_tokens=False)
         kept: list[tuple[list[int], list[int], int, int]] = []
@@ -346,9 +375,13 @@ def _encode_into(
         parts["source_words"].append(np.array([row[2] for row in kept], np.uint16))
         parts["document"].append(np.array([row[3] for row in kept], np.int32))
 
+    seen_lower: frozenset[str] = frozenset()
+    if noise is not None:
+        readable = read_pairs(path, unusable=lambda *_: None)
+        seen_lower = words_seen_in_lower_case((pair.source, pair.target) for pair in readable)
     chunk: list[tuple[int, Pair]] = []
     before: Pair | None = None
-    lines = unusable = 0
+    lines = unusable = flushed = 0
     example = ""
     for number, raw in _lines(path):
         try:
@@ -371,18 +404,21 @@ def _encode_into(
             count(dropped, "repeats the line before", number)
         elif held_out and pair_digest(pair.source, pair.target) in held_out:
             count(dropped, "held out for testing", number)
+        elif longest is not None and len(pair.source.split()) > longest:
+            count(dropped, f"over the {longest} source words asked for", number)
         else:
             chunk.append((number, pair))
         before = pair
         if len(chunk) == chunk_size:
-            flush(chunk)
+            flush(chunk, flushed)
+            flushed += len(chunk)
             chunk = []
     if unusable > _MAX_UNUSABLE * lines:
         raise CorpusError(
             f"{path}: expected a pair in nearly every line, got {unusable:,} of {lines:,} lines without "
             f"one; the first, {example}"
         )
-    flush(chunk)
+    flush(chunk, flushed)
 
     arrays = {name: np.concatenate(chunks) for name, chunks in parts.items()}
     if len(arrays["source_words"]) == 0:
@@ -402,6 +438,10 @@ def _encode_into(
         "odd": dict(sorted(odd.items())),
         "first_lines": dict(sorted(first_lines.items())),
     }
+    if longest is not None:
+        information["longest"] = longest
+    if noise is not None:
+        information["noise"] = asdict(noise)
     folder.parent.mkdir(parents=True, exist_ok=True)
     for left_over in folder.parent.glob(".encoding-*"):  # of a call that was killed
         if time.time() - left_over.stat().st_mtime > 24 * 3600:  # not of one at work
@@ -445,21 +485,43 @@ def findings(information: dict[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """An encoded corpus and how often an epoch goes through it."""
+    """A corpus and how often an epoch goes through it.
+
+    Attributes:
+        corpus: encoded.
+        repeat: passes of an epoch. The fraction of a pass takes blocks of consecutive pairs, other ones
+            in each epoch until all have had their turn.
+        variants: the same corpus rewritten in other ways: further passes of an epoch read these in turn.
+    """
 
     corpus: EncodedCorpus
-    repeat: int = 1
+    repeat: float = 1
+    variants: tuple[EncodedCorpus, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.repeat) and self.repeat >= 0):
+            raise CorpusError(
+                f"expected a repeat of 0 or more, got {self.repeat} for {self.corpus.information['name']}; "
+                "0.25 reads a quarter in each epoch"
+            )
+
+    @property
+    def passes(self) -> list[EncodedCorpus]:
+        """What each pass of an epoch reads; the last one may be a part of a pass."""
+        read = (self.corpus, *self.variants)
+        return [read[number % len(read)] for number in range(math.ceil(self.repeat))]
 
 
 @dataclass(frozen=True)
 class Epoch:
     """The examples of one pass over the data, each one or more consecutive pairs.
 
-    Attributes, all (E,): `corpus` index into the list of sources, `first` pair, `count` of pairs,
-    `source_length` and `target_length` in pieces with the end token, `source_words`.
+    Attributes, all (E,): `corpus` index into the list of sources, `read` the pass, `first` pair, `count`
+    of pairs, `source_length` and `target_length` in pieces with the end token, `source_words`.
     """
 
     corpus: np.ndarray
+    read: np.ndarray
     first: np.ndarray
     count: np.ndarray
     source_length: np.ndarray
@@ -477,7 +539,7 @@ class Epoch:
 def plan_epoch(
     sources: Sequence[Source], *, seed: int, epoch: int, join_probability: float = 0.15
 ) -> Epoch:
-    """Decide which examples an epoch has. Every pair occurs exactly once in every repeat.
+    """Decide which examples an epoch has. Every pair occurs exactly once in every whole pass.
 
     With `join_probability` an example is 2 to 8 (uniform) consecutive pairs of one document, fewer
     where the document or a length cap ends the join. The result depends on the arguments alone.
@@ -487,17 +549,24 @@ def plan_epoch(
     """
     columns: list[np.ndarray] = []
     for index, source in enumerate(sources):
-        for repeat in range(source.repeat):
-            random = np.random.default_rng([seed, epoch, index, repeat])
-            first = _join(source.corpus, random, join_probability)
-            count = np.diff(np.append(first, len(source.corpus)))
-            corpus = source.corpus
+        for number, corpus in enumerate(source.passes):
+            random = np.random.default_rng([seed, epoch, index, number])
+            share = min(1.0, source.repeat - number)
+            block = np.zeros(len(corpus), np.int64)
+            if share < 1:
+                block = np.arange(len(corpus)) // BLOCK
+            first = _join(corpus, random, join_probability, block)
+            count = np.diff(np.append(first, len(corpus)))
+            if share < 1:
+                mine = _blocks(int(block[-1]) + 1, share, [seed, index], epoch)[block[first]]
+                first, count = first[mine], count[mine]
             words = np.concatenate([[0], np.cumsum(corpus.source_words, dtype=np.int64)])
             end = first + count
             columns.append(
                 np.stack(
                     [
                         np.full(len(first), index),
+                        np.full(len(first), number),
                         first,
                         count,
                         corpus.source_offsets[end] - corpus.source_offsets[first] + 1,
@@ -514,15 +583,30 @@ def plan_epoch(
     return Epoch(*np.concatenate(columns, axis=1))
 
 
-def _join(corpus: EncodedCorpus, random: np.random.Generator, probability: float) -> np.ndarray:
-    """First pair of every example of one pass over a corpus."""
+BLOCK = 64
+"""Consecutive pairs that the fraction of a pass takes together, so that they can still be joined."""
+
+
+def _blocks(total: int, share: float, seed: Sequence[int], epoch: int) -> np.ndarray:
+    """Which blocks an epoch reads, true or false for each: the next `share` of a fixed random order."""
+    order = np.random.default_rng([*seed, 2]).permutation(total)
+    begin, end = round(epoch * share * total), round((epoch + 1) * share * total)
+    chosen = np.zeros(total, bool)
+    chosen[order[np.arange(begin, max(end, begin + 1)) % total]] = True
+    return chosen
+
+
+def _join(
+    corpus: EncodedCorpus, random: np.random.Generator, probability: float, block: np.ndarray
+) -> np.ndarray:
+    """First pair of every example of one pass over a corpus; no example crosses a document or block."""
     total = len(corpus)
     starts_join = (random.random(total) < probability).tolist()
     sizes = random.integers(2, 9, total).tolist()
     words = corpus.source_words.tolist()
     source_lengths = np.diff(corpus.source_offsets).tolist()
     target_lengths = np.diff(corpus.target_offsets).tolist()
-    document = corpus.document.tolist()
+    document = list(zip(corpus.document.tolist(), block.tolist(), strict=True))
     firsts: list[int] = []
     at = 0
     while at < total:

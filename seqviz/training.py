@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import hashlib
 import json
 import logging
@@ -25,7 +26,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -33,19 +34,21 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate import Accelerator, PartialState
+from accelerate.state import AcceleratorState
 from accelerate.utils.environment import parse_flag_from_env
 from accelerate.utils.operations import broadcast_object_list
 from accelerate.utils.other import load as load_pickled
 from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor, nn
-from torch.nn import functional
 from tqdm import tqdm
+from transformers import PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 from seqviz import corpus
 from seqviz.architectures import build, num_parameters
-from seqviz.architectures.recurrent import shift_right
 from seqviz.files import file_digest, put_in_place, recover
+from seqviz.loss import SequenceLoss
 from seqviz.version import hardware, versions
 
 
@@ -151,28 +154,23 @@ def optimizers(model: nn.Module, recipe: Recipe) -> list[torch.optim.Optimizer]:
 
 
 def summed_loss(model: nn.Module, batch: corpus.Batch, device: torch.device) -> Tensor:
-    """Cross-entropy of a batch summed over its real target tokens, in nats; teacher forcing."""
-    config = model.module.config if hasattr(model, "module") else model.config
-    labels = torch.from_numpy(batch.labels).to(device)
-    decoder_input_ids = shift_right(
-        labels,
-        start_token_id=config.decoder_start_token_id,
-        pad_token_id=config.pad_token_id,
-    )
-    logits = model(
+    """Cross-entropy of a batch summed over its real target tokens, in nats; teacher forcing.
+
+    Args:
+        model: one of the project's models, or a `SequenceLoss` of it, wrapped or not.
+    """
+    if isinstance(model, PreTrainedModel):
+        model = SequenceLoss(model)
+    return model(
         input_ids=torch.from_numpy(batch.input_ids).to(device),
         attention_mask=torch.from_numpy(batch.attention_mask).to(device),
-        decoder_input_ids=decoder_input_ids,
-        use_cache=False,
-    ).logits  # (B, T, V)
-    return functional.cross_entropy(
-        logits.flatten(0, 1).float(), labels.flatten(), ignore_index=-100, reduction="sum"
+        labels=torch.from_numpy(batch.labels).to(device),
     )
 
 
 @torch.no_grad()
 def mean_loss(
-    model: nn.Module,
+    model: PreTrainedModel,
     data: corpus.EncodedCorpus,
     device: torch.device,
     *,
@@ -186,7 +184,7 @@ def mean_loss(
     """
     was_training = model.training
     model.eval()
-    config = model.module.config if hasattr(model, "module") else model.config
+    config = model.config
     chosen = np.unique(np.linspace(0, len(data) - 1, min(sample, len(data))).astype(int))
     pairs = sorted(
         (data.ids(int(i)) for i in chosen), key=lambda pair: (len(pair[1]), len(pair[0]))
@@ -350,7 +348,8 @@ def load_checkpoint(
             random_states = path / f"random_states_{accelerator.process_index}.pkl"
             if accelerator.is_main_process or random_states.is_file():
                 load_pickled(random_states)
-            accelerator.load_state(str(path))
+            with _loading_into_models(accelerator):
+                accelerator.load_state(str(path))
         except Exception as error:  # a damaged file raises whatever its reader raises
             position, reason = None, f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
         (failed,) = _any(accelerator, position is None)
@@ -358,6 +357,40 @@ def load_checkpoint(
             return position
         say(f"{path.name} cannot be read ({reason}); going back to the one before")
     return None
+
+
+@contextlib.contextmanager
+def _loading_into_models(accelerator: Accelerator) -> Iterator[None]:
+    """Weights of a saved state go into the models themselves, whatever is wrapped around them."""
+
+    def load(wrapped: list[nn.Module], folder: str) -> None:
+        while wrapped:
+            _load_weights(
+                accelerator.unwrap_model(wrapped.pop()).model, Path(folder) / "model.safetensors"
+            )
+
+    hook = accelerator.register_load_state_pre_hook(load)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+def _load_weights(model: nn.Module, path: Path) -> None:
+    """Load a file of weights; tied ones stand in it once.
+
+    Raises:
+        ValueError: weights of another architecture.
+    """
+    state = {name.removeprefix("module."): value for name, value in load_file(path).items()}
+    missing, unexpected = model.load_state_dict(state, strict=False)
+    tied = set(getattr(model, "_tied_weights_keys", None) or {})
+    missing = [key for key in missing if key not in tied and "embed_positions" not in key]
+    if missing or unexpected:
+        raise ValueError(
+            f"expected weights of the same architecture in {path.parent}; missing {missing[:3]}, "
+            f"unexpected {unexpected[:3]}"
+        )
 
 
 # ---------------------------------------------------------------------------------------------
@@ -507,7 +540,7 @@ def train(
         accumulate: chunks in which a process works through its part of a batch.
         start_from: model folder whose weights begin a new run (with a new warm-up).
         config: settings of the architecture that differ from `build`'s.
-        mixed_precision: "bf16", "no", or "auto", which is bf16 on a GPU that has it.
+        mixed_precision: "bf16", "no", or "auto": the faster one here. A run that goes on keeps its own.
         on_step: called after every step with position and loss.
     Raises:
         TrainingError: no budget, or one that the run is past; a run folder of other settings, or whose
@@ -518,7 +551,8 @@ def train(
     if tokens <= 0 and minutes <= 0:
         raise TrainingError("expected a budget, got none; give --tokens or --minutes")
     run_folder, out = Path(run_folder), Path(out)
-    accelerator = Accelerator(mixed_precision=_precision(mixed_precision))
+    precision = _precision(mixed_precision, run_folder)
+    accelerator = _accelerator(precision)
     device = accelerator.device
     _check_processes(accelerator)
 
@@ -530,10 +564,13 @@ def train(
         recover(out)
     _claim(run_folder, name, recipe, sources, tokenizer, config, accelerator)
     weights = build(name, len(tokenizer), seed=recipe.seed, **(config or {}))
+    if device.type == "cpu":
+        # Fused attention takes several times as long as plain products for sentences of some ten words.
+        weights.set_attn_implementation("eager")
     position = Position()
     if start_from is not None and not _checkpoints(run_folder):
         position = _start_from(weights, Path(start_from))
-    model, *prepared = accelerator.prepare(weights, *optimizers(weights, recipe))
+    model, *prepared = accelerator.prepare(SequenceLoss(weights), *optimizers(weights, recipe))
     base_rates = [[group["lr"] for group in opt.param_groups] for opt in prepared]
 
     # A cool-down has its own folder, so that the state before it stays.
@@ -621,9 +658,7 @@ def train(
                 left = max(60.0 * minutes - elapsed(), 0.25 * elapsed())
                 more = _of_main(max(recipe.batch_tokens, int(speed * left)), accelerator)
                 position.budget = position.tokens + more
-                recipe = Recipe(
-                    **{**asdict(recipe), "cooldown": 1 - position.tokens / position.budget}
-                )
+                recipe = replace(recipe, cooldown=1 - position.tokens / position.budget)
             if asked:
                 say(f"{name}: saving, then ending; a second signal ends at once")
             stopping = asked or time_is_over
@@ -694,9 +729,7 @@ def train(
             if dev is not None and position.tokens >= next_dev:
                 next_dev += dev_every_tokens
                 if accelerator.is_main_process:
-                    dev_loss = mean_loss(
-                        accelerator.unwrap_model(model), dev, device, sample=dev_sample
-                    )
+                    dev_loss = mean_loss(weights, dev, device, sample=dev_sample)
                     log.add(tokens=position.tokens, step=position.step, dev_loss=dev_loss)
                     say(
                         f"{name}: {position.tokens:,} tokens, loss {smoothed:.3f}, dev loss "
@@ -712,13 +745,12 @@ def train(
     save()
     report = None
     if accelerator.is_main_process:
-        final = accelerator.unwrap_model(model)
-        dev_loss = None if dev is None else mean_loss(final, dev, device, sample=dev_sample)
+        dev_loss = None if dev is None else mean_loss(weights, dev, device, sample=dev_sample)
         if dev_loss is not None:
             log.add(tokens=position.tokens, step=position.step, dev_loss=dev_loss)
-        report = _report(name, final, sources, recipe, position, log, dev, dev_loss, accelerator)
-        with _writing("the finished model", out, 3 * num_parameters(final)):
-            save_model(final, tokenizer, out, report)
+        report = _report(name, weights, sources, recipe, position, log, dev, dev_loss, accelerator)
+        with _writing("the finished model", out, 3 * num_parameters(weights)):
+            save_model(weights, tokenizer, out, report)
         said_loss = "" if dev_loss is None else f", validation loss {dev_loss:.3f}"
         say(f"{name}: done after {position.tokens:,} target tokens{said_loss}; saved in {out}")
     accelerator.wait_for_everyone()
@@ -744,6 +776,7 @@ def _batches(
 ) -> Iterator[tuple[_Step, np.ndarray]]:
     """Batches from `position` on, without end, with the source words of their examples."""
     process, processes = accelerator.process_index, accelerator.num_processes
+    passes = [source.passes for source in sources]
     while True:
         epoch = corpus.plan_epoch(
             sources,
@@ -762,7 +795,9 @@ def _batches(
                 # A process without a sentence still takes part, with a target that counts nothing.
                 rows = part if len(part) else examples[:1]
                 pairs = [
-                    sources[epoch.corpus[e]].corpus.ids(int(epoch.first[e]), int(epoch.count[e]))
+                    passes[epoch.corpus[e]][epoch.read[e]].ids(
+                        int(epoch.first[e]), int(epoch.count[e])
+                    )
                     for e in rows
                 ]
                 chunk = corpus.make_batch(
@@ -799,20 +834,72 @@ def processes() -> PartialState:
     return PartialState(on_cpu, timeout=timedelta(hours=1))
 
 
-def _precision(asked: str) -> str:
-    """What Accelerate is told.
+PRECISIONS = {"no": "fp32", "bf16": "bf16"}
+"""What Accelerate calls it, and what reports do."""
+
+
+def _precision(asked: str, run_folder: Path) -> str:
+    """What Accelerate is told; a run that goes on keeps its own.
 
     Raises:
-        TrainingError: no such precision.
+        TrainingError: no such precision, another one than the run's, or one that this machine has not.
     """
-    if asked not in ("auto", "bf16", "no"):
+    if asked not in ("auto", *PRECISIONS):
         raise TrainingError(
             f"expected a mixed precision of bf16, no or auto, got {asked!r}; give one of these"
         )
-    if asked != "auto":
-        return asked
-    on_gpu = torch.cuda.is_available() and processes().device.type == "cuda"
-    return "bf16" if on_gpu and torch.cuda.is_bf16_supported(including_emulation=False) else "no"
+    device = processes().device
+    own = _own_precision(run_folder)
+    if own and asked not in ("auto", own):
+        raise TrainingError(
+            f"expected {PRECISIONS[own]}, the precision of the run in {run_folder}, got {asked!r}; leave "
+            "--mixed-precision out or use another run folder"
+        )
+    if own == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():
+        raise TrainingError(
+            f"expected a GPU with bf16, the precision of the run in {run_folder}, got one without; go on "
+            "where there is one, or on the CPU with ACCELERATE_USE_CPU=1"
+        )
+    return own or (("bf16" if bf16_pays(device) else "no") if asked == "auto" else asked)
+
+
+def _own_precision(run_folder: Path) -> str | None:
+    """The precision that a run was begun in; None for a new run, and for one that did not record it."""
+    try:
+        settings = json.loads((run_folder / "settings.json").read_text(encoding="utf-8"))
+        return settings.get("precision")
+    except (OSError, ValueError, AttributeError):
+        return None  # `_claim` says what is wrong
+
+
+def _accelerator(precision: str) -> Accelerator:
+    """Accelerate keeps the precision of a process's first run; a later run may have another."""
+    if AcceleratorState._shared_state and AcceleratorState().mixed_precision != precision:
+        AcceleratorState._reset_state()
+    return Accelerator(mixed_precision=precision)
+
+
+@functools.cache
+def bf16_pays(device: torch.device) -> bool:
+    """Whether bf16 is the faster precision here: on a GPU that has it; on a CPU by a product of each.
+
+    On some processors bf16 has its own units, on others it is slower than float32. A quarter more is asked
+    for, since converting costs something, too.
+    """
+    if device.type != "cpu":
+        return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+
+    def seconds(kind: torch.dtype) -> float:
+        """Of the output layer's product with 512 states, the best of some within half a second."""
+        states, table = torch.ones(512, 256, dtype=kind), torch.ones(256, 8000, dtype=kind)
+        best, end = math.inf, time.perf_counter() + 0.5
+        while time.perf_counter() < end:
+            began = time.perf_counter()
+            torch.mm(states, table)
+            best = min(best, time.perf_counter() - began)
+        return best
+
+    return seconds(torch.float32) > 1.25 * seconds(torch.bfloat16)
 
 
 def _check_processes(accelerator: Accelerator) -> None:
@@ -848,10 +935,11 @@ def _claim(
         "model": name,
         "recipe": asdict(recipe),
         "config": config or {},
-        "data": [[s.corpus.information["sha256"], len(s.corpus), s.repeat] for s in sources],
+        "data": [_identity(source) for source in sources],
         "tokenizer": hashlib.sha256(
             json.dumps(tokenizer.get_vocab(), sort_keys=True).encode()
         ).hexdigest(),
+        "precision": accelerator.mixed_precision,
     }
     path = run_folder / "settings.json"
     if path.is_file():
@@ -863,7 +951,7 @@ def _claim(
                 "if the command is the one that began the run"
             ) from None
         for key, value in settings.items():
-            # Runs begun before the tokenizer was recorded go on.
+            # Runs begun before tokenizer and precision were recorded go on.
             if found.get(key, value) != value:
                 raise TrainingError(
                     f"expected the {key} of the run in {run_folder}, got another: "
@@ -886,14 +974,24 @@ def _claim(
     )
 
 
+def _identity(source: corpus.Source) -> list[Any]:
+    """What a run must find again of a corpus when it goes on."""
+    information = source.corpus.information
+    settings = {key: information[key] for key in ("longest", "noise") if key in information}
+    return [
+        information["sha256"],
+        len(source.corpus),
+        source.repeat,
+        *([settings] if settings else []),
+    ]
+
+
 def _start_from(model: nn.Module, folder: Path) -> Position:
     """Load weights into a fresh model; the position follows what they have seen.
 
     Raises:
         TrainingError: no such folder, a damaged file, or weights of another architecture.
     """
-    from safetensors.torch import load_file
-
     try:
         training = json.loads((folder / "training.json").read_text(encoding="utf-8"))
         position = Position(
@@ -909,20 +1007,12 @@ def _start_from(model: nn.Module, folder: Path) -> Position:
                 "dev_loss": training["dev_loss"],
             },
         )
-        state = load_file(folder / "model.safetensors")
-        missing, unexpected = model.load_state_dict(state, strict=False)
+        _load_weights(model, folder / "model.safetensors")
     except (OSError, ValueError, KeyError, SafetensorError, RuntimeError) as error:
         raise TrainingError(
             f"expected a model folder of the same architecture in {folder}, with training.json and "
             f"model.safetensors, got {type(error).__name__}: {str(error)[:300]}; check the folder"
         ) from error
-    tied = set(getattr(model, "_tied_weights_keys", None) or {})
-    missing = [key for key in missing if key not in tied and "embed_positions" not in key]
-    if missing or unexpected:
-        raise TrainingError(
-            f"expected weights of the same architecture in {folder}; missing {missing[:3]}, "
-            f"unexpected {unexpected[:3]}"
-        )
     return position
 
 
@@ -949,7 +1039,7 @@ def _report(
         "started_from": position.started_from,
         "hardware": hardware(accelerator.device),
         "processes": accelerator.num_processes,
-        "precision": "fp32" if accelerator.mixed_precision == "no" else accelerator.mixed_precision,
+        "precision": PRECISIONS[accelerator.mixed_precision],
         "recipe": asdict(recipe),
         "data": [{**s.corpus.information, "repeat": s.repeat} for s in sources],
         "dev_data": dev and {k: dev.information[k] for k in ("name", "sha256", "pairs")},

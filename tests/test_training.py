@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-from seqviz import corpus, training
+from seqviz import corpus, loss, training
 from seqviz.architectures import build, num_parameters
 from seqviz.training import Recipe, SaveError, TrainingError, rate_factor
 
@@ -64,6 +64,7 @@ def dev(folder, sentence_pairs, tiny_tokenizer):
 def no_cuda(monkeypatch):
     """The same numbers on every machine: these tests are about the loop, not about bf16."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(training, "bf16_pays", lambda device: False)
 
 
 class Trace:
@@ -145,6 +146,7 @@ def uninterrupted(sources, tiny_tokenizer, folder):
         recipe=RECIPE,
         config=CONFIG,
         tokens=BUDGET,
+        mixed_precision="no",
         on_step=lambda position, loss: steps.append((position.step, position.tokens, loss)),
     )
     return steps, weights(folder / "whole" / f"cooldown-{BUDGET}")
@@ -793,7 +795,7 @@ def test_run_begun_before_the_tokenizer_was_recorded(run, tmp_path):
 def test_loss_that_is_not_finite(run, tmp_path, uninterrupted, monkeypatch):
     """Said at once; the state before stays, and the run goes on from it."""
     steps, final = uninterrupted
-    real = training.functional.cross_entropy
+    real = loss.linear_cross_entropy
     calls = []
 
     def diverging(*args, **kwargs):
@@ -802,7 +804,7 @@ def test_loss_that_is_not_finite(run, tmp_path, uninterrupted, monkeypatch):
 
     trace = Trace()
     with monkeypatch.context() as patch:
-        patch.setattr(training.functional, "cross_entropy", diverging)
+        patch.setattr(loss, "linear_cross_entropy", diverging)
         with pytest.raises(
             TrainingError, match="expected a finite loss, got nan .* at step 5; .*lower"
         ):
@@ -1084,9 +1086,10 @@ def test_signals_in_close_succession_are_one_under_a_launcher(monkeypatch):
         stop._handle(signal.SIGTERM, None)
 
 
-def test_precision(run, tmp_path):
+def test_precision(run, tmp_path, monkeypatch):
     """bf16 is recorded, and other than none; a typing error is said."""
     losses = {}
+    monkeypatch.setattr(training, "bf16_pays", lambda device: True)
     for precision in ("auto", "no", "bf16"):
         trace = Trace()
         result = run(
@@ -1094,9 +1097,18 @@ def test_precision(run, tmp_path):
             run_folder=tmp_path / precision,
         )  # fmt: skip
         losses[precision] = [loss for _, _, loss in trace.steps]
-        assert result.report["precision"] == ("bf16" if precision == "bf16" else "fp32")
+        assert result.report["precision"] == ("fp32" if precision == "no" else "bf16")
         training.Accelerator().state._reset_state(reset_partial_state=True)
-    assert losses["auto"] == losses["no"] != losses["bf16"]
+    assert losses["auto"] == losses["bf16"] != losses["no"]
     assert losses["bf16"] == pytest.approx(losses["no"], abs=0.05)
     with pytest.raises(TrainingError, match="mixed precision of bf16, no or auto, got 'fp8'; give"):
         run(Trace(), tokens=600, mixed_precision="fp8")
+
+
+def test_a_run_keeps_its_precision(run, tmp_path, monkeypatch):
+    """Whatever "auto" would say now; asking for another one is refused."""
+    run(Trace(), tokens=BUDGET, stop_at=2, mixed_precision="bf16")
+    assert not run(Trace(), tokens=BUDGET, stop_at=4).finished
+    assert json.loads((tmp_path / "run" / "settings.json").read_text())["precision"] == "bf16"
+    with pytest.raises(TrainingError, match="expected bf16, the precision of the run in .*'no'"):
+        run(Trace(), tokens=BUDGET, mixed_precision="no")

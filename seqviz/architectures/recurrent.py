@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import GenerationMixin, PreTrainedConfig, PreTrainedModel
 from transformers import initialization as init
-from transformers.modeling_outputs import ModelOutput, Seq2SeqLMOutput
+from transformers.modeling_outputs import ModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
 
 from seqviz.architectures.attention import AdditiveAttention, mean_context
 from seqviz.architectures.cache import RecurrentCache
@@ -383,6 +383,52 @@ class RecurrentModel(RecurrentPreTrainedModel):
         self.encoder.embed_tokens = value
         self.decoder.embed_tokens = value
 
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        encoder_outputs: RecurrentEncoderOutput | None = None,
+        cache: RecurrentCache | None = None,
+        inputs_embeds: Tensor | None = None,
+        use_cache: bool = False,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
+        **kwargs: Any,
+    ) -> Seq2SeqModelOutput:
+        """Read the source and run target tokens through the decoder.
+
+        Args: as `RecurrentForConditionalGeneration.forward`.
+        Returns:
+            ``last_hidden_state``: what the output layer reads, (B, T, D).
+        """
+        if encoder_outputs is None:
+            encoder_outputs = self.encoder(
+                input_ids=input_ids,
+                attention_mask=attention_mask,
+                inputs_embeds=inputs_embeds,
+                output_hidden_states=output_hidden_states,
+            )
+        if attention_mask is None:
+            raise ValueError(
+                "expected attention_mask beside encoder_outputs, got none; pass the source's"
+            )
+        if decoder_input_ids is None:
+            raise ValueError("expected decoder_input_ids or labels, got neither")
+        output, new_cache, weights, states = self.decoder(
+            decoder_input_ids, encoder_outputs, attention_mask.bool(), cache
+        )
+        return Seq2SeqModelOutput(
+            last_hidden_state=output,
+            decoder_hidden_states=(states,) if output_hidden_states else None,
+            cross_attentions=(weights.unsqueeze(1),)
+            if output_attentions and weights is not None
+            else None,
+            encoder_last_hidden_state=encoder_outputs.last_hidden_state,
+            encoder_hidden_states=encoder_outputs.hidden_states,
+            **({"cache": new_cache} if use_cache else {}),
+        )
+
 
 class RecurrentForConditionalGeneration(RecurrentPreTrainedModel, GenerationMixin):
     """The translator: `RecurrentModel` and the tied output layer."""
@@ -444,40 +490,26 @@ class RecurrentForConditionalGeneration(RecurrentPreTrainedModel, GenerationMixi
         Raises:
             ValueError: no mask, or nothing to decode.
         """
-        if encoder_outputs is None:
-            encoder_outputs = self.model.encoder(
-                input_ids=input_ids,
-                attention_mask=attention_mask,
-                inputs_embeds=inputs_embeds,
-                output_hidden_states=bool(output_hidden_states),
-            )
-        if attention_mask is None:
-            raise ValueError(
-                "expected attention_mask beside encoder_outputs, got none; pass the source's"
-            )
-        if decoder_input_ids is None:
-            if labels is None:
-                raise ValueError("expected decoder_input_ids or labels, got neither")
+        if decoder_input_ids is None and labels is not None:
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
-        output, new_cache, weights, states = self.model.decoder(
-            decoder_input_ids, encoder_outputs, attention_mask.bool(), cache
+        keep = self.config.use_cache if use_cache is None else use_cache
+        outputs = self.model(
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            decoder_input_ids=decoder_input_ids,
+            encoder_outputs=encoder_outputs,
+            cache=cache,
+            inputs_embeds=inputs_embeds,
+            use_cache=keep and labels is None,
+            output_attentions=bool(output_attentions),
+            output_hidden_states=bool(output_hidden_states),
         )
-        logits = self.lm_head(output) + self.final_logits_bias  # (B, T, V)
+        logits = self.lm_head(outputs.last_hidden_state) + self.final_logits_bias  # (B, T, V)
         loss = None
         if labels is not None:
             loss = functional.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())
-        keep = self.config.use_cache if use_cache is None else use_cache
-        result = Seq2SeqLMOutput(
-            loss=loss,
-            logits=logits,
-            decoder_hidden_states=(states,) if output_hidden_states else None,
-            cross_attentions=(weights.unsqueeze(1),)
-            if output_attentions and weights is not None
-            else None,
-            encoder_last_hidden_state=encoder_outputs.last_hidden_state,
-            encoder_hidden_states=encoder_outputs.hidden_states,
-            **({"cache": new_cache} if keep and labels is None else {}),
-        )
+        rest = {key: value for key, value in outputs.items() if key != "last_hidden_state"}
+        result = Seq2SeqLMOutput(loss=loss, logits=logits, **rest)
         return result if return_dict is not False else result.to_tuple()
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from hashlib import blake2b
+from math import isnan, nan
 from random import Random
 
 from seqviz.data import names as person_names
@@ -24,6 +25,9 @@ UNKNOWN_CHARACTERS = (
     "℃℉№™©®°µ±×÷≈≠≤≥∞√∑∫∂∆∈∀∃→←↑↓⇒★☆♥♦♣♠♪♫☀☂☎✓✗✉²³½¼¾¥₹₽§¶†‡•"
 )
 """Hand-made: each stands for all characters that the shipped tokenizer has no piece for."""
+
+NOISE_VERSION = 2
+"""Raise it when the same settings would rewrite pairs otherwise: encoded corpora are then made anew."""
 
 RUN = 8
 """Consecutive pairs of one style, so that sentences joined in training mostly have one."""
@@ -67,6 +71,27 @@ class Noise:
                 "noise: expected lower_case and capitals to be at most 1 together, got "
                 f"{self.lower_case} and {self.capitals}; lower one of them"
             )
+
+    @classmethod
+    def parse(cls, text: str) -> Noise | None:
+        """Shares written as ``lower_case=0.1,numbers=0.5`` (the others are 0), "default", or "off"."""
+        if text == "off":
+            return None
+        if text == "default":
+            return cls()
+        known = {share.name: 0.0 for share in fields(cls)}
+        given: dict[str, float] = {}
+        for item in text.split(","):
+            name, _, value = (part.strip() for part in item.partition("="))
+            try:
+                given[name] = float(value)
+            except ValueError:
+                given[name] = nan
+            if name not in known or isnan(given[name]):
+                raise ValueError(
+                    f"noise: expected off, default, or NAME=SHARE of {', '.join(known)}, got {item!r}"
+                )
+        return cls(**{**known, **given})
 
 
 class Noiser:
