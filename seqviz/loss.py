@@ -26,9 +26,15 @@ class _LinearCrossEntropy(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, hidden: Tensor, table: Tensor, bias: Tensor, labels: Tensor) -> Tensor:
+    def forward(
+        ctx: Any,
+        hidden: Tensor,
+        table: Tensor,
+        bias: Tensor,
+        labels: Tensor,
+        with_gradient: bool,
+    ) -> Tensor:
         product_table, product_bias = table.to(hidden.dtype), bias.to(hidden.dtype)
-        with_gradient = any(ctx.needs_input_grad[:2])
         grad_hidden = torch.empty_like(hidden) if with_gradient else None
         grad_table = torch.zeros_like(table, dtype=torch.float32) if with_gradient else None
         loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
@@ -50,13 +56,12 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad_loss: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
+    def backward(ctx: Any, grad_loss: Tensor) -> tuple[Tensor | None, ...]:
         grad_hidden, grad_table = ctx.saved_tensors
         return (
             (grad_hidden * grad_loss).to(grad_hidden.dtype),
             (grad_table * grad_loss).to(ctx.table_dtype),
-            None,
-            None,
+            *[None] * 3,
         )
 
 
@@ -77,7 +82,10 @@ def linear_cross_entropy(hidden: Tensor, table: Tensor, bias: Tensor, labels: Te
     if torch.is_autocast_enabled(kind):
         hidden = hidden.to(torch.get_autocast_dtype(kind))
     with torch.autocast(kind, enabled=False):
-        return _LinearCrossEntropy.apply(hidden[real], table, bias.flatten(), labels[real])
+        # Inside a Function gradients are always off, so it is told here.
+        return _LinearCrossEntropy.apply(
+            hidden[real], table, bias.flatten(), labels[real], torch.is_grad_enabled()
+        )
 
 
 class SequenceLoss(nn.Module):
