@@ -329,12 +329,17 @@ def trials(
     what: Annotated[
         str,
         typer.Argument(
-            help="recipe: learning rates and optimisers of every model; mechanism: seeds and contexts "
-            "of the LSTM."
+            help="step: target tokens a step; recipe: Muon's learning rate of every model; mechanism: "
+            "seeds and contexts of the LSTM."
         ),
     ],
     data: Data,
-    dev: Annotated[Path, typer.Option(help="Corpus file for the loss that decides.")],
+    dev: Annotated[
+        list[Path],
+        typer.Option(
+            help="Corpus file for the loss that decides. Given several times, each has equally many pairs."
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="Report (JSON), written when all trials are done.")],
     tokens: Annotated[int, typer.Option(min=1, help="Target tokens of each trial.")] = 600_000,
     work: Annotated[
@@ -376,9 +381,13 @@ def trials(
     from seqviz import trials as short
     from seqviz.files import write_json
 
-    plans = {"recipe": short.recipe_trials, "mechanism": short.mechanism_trials}
+    plans = {
+        "step": short.step_trials,
+        "recipe": short.recipe_trials,
+        "mechanism": short.mechanism_trials,
+    }
     if what not in plans:
-        raise UsageError(f"expected recipe or mechanism, got {what!r}")
+        raise UsageError(f"expected {', '.join(plans)}, got {what!r}")
     if threads:
         torch.set_num_threads(threads)
     plan = plans[what](
@@ -395,17 +404,17 @@ def trials(
     folder = work or _default_runs() / "trials"
     shared = tokenizers.load(tokenizer)
     sources = _mix(data, shared, folder / "encoded", held_out or [], noise, 1)
-    encoded = corpus.encode_corpus(dev, shared, folder / "encoded")
-    pairs = short.dev_pairs(dev)
-    results: dict[str, dict[str, Any]] = {}
-    for trial in plan:
-        if model and trial.model not in model:
-            continue
+    encoded = [corpus.encode_corpus(path, shared, folder / "encoded") for path in dev]
+    pairs = [pair for path in dev for pair in short.dev_pairs(path, short.DEV_PAIRS // len(dev))]
+
+    def run_one(trial: short.Trial) -> dict[str, Any] | None:
         typer.echo(f"{trial.model}, {trial.name}", err=True)
-        result = short.run(trial, sources, shared, encoded, pairs, folder, tokens)
-        if result is None:
-            raise typer.Exit(130)
-        results.setdefault(trial.model, {})[trial.name] = result
+        return short.run(trial, sources, shared, encoded[0], pairs, folder, tokens)
+
+    mine = [trial for trial in plan if not model or trial.model in model]
+    results = short.search(mine, run_one, by_rate=what == "recipe")
+    if results is None:
+        raise typer.Exit(130)
     if model:
         typer.echo(
             f"trials of {', '.join(model)} are done; without --model the report is written",

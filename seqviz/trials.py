@@ -1,8 +1,9 @@
 """Short training runs at one small equal budget: which recipe, and how much a seed changes.
 
-A trial trains a model from scratch and measures its loss on the development corpus, by length of the
-English side. `recipes` are the candidates for the learning rates and the optimiser of the matrices, the
-same ones for every model; `mechanism` are further seeds and the ablation of the context.
+A trial trains a model from scratch and measures its loss on development corpora, by length of the English
+side. `step` are two step sizes, `recipe` learning rates of Muon, searched by one rule for every model:
+three first, then one more at the edge until the best lies inside. `mechanism` are further seeds and the
+ablation of the context.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,16 +24,11 @@ from seqviz.architectures import MODEL_NAMES
 from seqviz.files import write_json
 from seqviz.version import hardware, versions
 
-RECIPES = {
-    "AdamW 0.0005": (5e-4, 0.0),
-    "AdamW 0.001": (1e-3, 0.0),
-    "AdamW 0.002": (2e-3, 0.0),
-    "Muon 0.006": (1e-3, 0.006),
-    "Muon 0.012": (1e-3, 0.012),
-    "Muon 0.024": (1e-3, 0.024),
-    "Muon 0.048": (1e-3, 0.048),
-}
-"""Candidates: learning rate of AdamW and of Muon for the matrices (0: AdamW for them, too)."""
+RATES = (0.024, 0.048, 0.096)
+"""Muon's first candidates for every model; AdamW keeps its rate."""
+
+STEPS = (1_500, 3_000)
+"""Candidates for the target tokens of a step, which all models share."""
 
 MECHANISM = (
     ("lstm", 1),
@@ -61,17 +57,40 @@ class Trial:
         return f"{self.model}-{self.name}".replace(" ", "-").replace(".", "_")
 
 
-def recipe_trials(recipe: training.Recipe, models: Sequence[str] = MODEL_NAMES) -> list[Trial]:
-    """Every candidate for every model."""
+def matrix_trial(model: str, recipe: training.Recipe, rate: float) -> Trial:
+    """A model with this rate of Muon and the rest of the recipe."""
+    name = f"Muon {rate:g}, {recipe.batch_tokens} tokens a step"
+    return Trial(model, name, replace(recipe, matrix_learning_rate=rate))
+
+
+def step_trials(
+    recipe: training.Recipe, models: Sequence[str] = ("lstm", "transformer")
+) -> list[Trial]:
+    """Both step sizes for an LSTM and the Transformer, at the lowest of the first rates."""
     return [
-        Trial(
-            model,
-            name,
-            replace(recipe, learning_rate=rate, matrix_learning_rate=matrix_rate),
-        )
+        matrix_trial(model, replace(recipe, batch_tokens=size), RATES[0])
         for model in models
-        for name, (rate, matrix_rate) in RECIPES.items()
+        for size in STEPS
     ]
+
+
+def recipe_trials(recipe: training.Recipe, models: Sequence[str] = MODEL_NAMES) -> list[Trial]:
+    """The first candidates for every model; `next_rate` names the others."""
+    return [matrix_trial(model, recipe, rate) for model in models for rate in RATES]
+
+
+def next_rate(losses: Mapping[float, float]) -> float | None:
+    """The rate to try next: half or twice the best one where that is the edge of those tried.
+
+    Args:
+        losses: development loss of each rate tried; infinite where training diverged.
+    Returns:
+        None once the best rate lies inside.
+    """
+    best = min(losses, key=lambda rate: losses[rate])
+    if best == min(losses):
+        return best / 2
+    return best * 2 if best == max(losses) else None
 
 
 def mechanism_trials(
@@ -103,6 +122,7 @@ def run(
     folder: Path,
     tokens: int,
     config: dict[str, Any] | None = None,
+    mixed_precision: str = "auto",
 ) -> dict[str, Any] | None:
     """Train one trial, or go on with it, and measure it; what is finished is read back.
 
@@ -111,6 +131,7 @@ def run(
         folder: of all trials; each has a folder of its own in it.
         tokens: budget of target tokens.
         config: settings of the architecture that differ from those of the shipped models.
+        mixed_precision: as `training.train` takes it.
     Returns:
         what the report says of the trial, or None if a signal stopped it (its state is saved).
     """
@@ -133,6 +154,7 @@ def run(
             dev=dev,
             dev_every_tokens=max(1, tokens // 4),
             config=config,
+            mixed_precision=mixed_precision,
         )
     except training.DivergedError as error:
         return _keep(done, settings, {"diverged": str(error)})
@@ -145,10 +167,45 @@ def run(
         "matrix_learning_rate": trial.recipe.matrix_learning_rate,
         "seed": trial.recipe.seed,
         "num_parameters": result.report["num_parameters"],
+        "precision": result.report["precision"],
         **losses_by_length(mine / "model", pairs),
         "train_curve": result.report["losses"]["train"],
     }
     return _keep(done, settings, measured)
+
+
+def search(
+    trials: Sequence[Trial],
+    run_one: Callable[[Trial], dict[str, Any] | None],
+    *,
+    by_rate: bool = True,
+) -> dict[str, dict[str, Any]] | None:
+    """Run trials, and where rates of Muon are searched those that `next_rate` calls for.
+
+    Args:
+        trials: the first ones of each model.
+        run_one: gives the result of a trial, None if a signal stopped it.
+        by_rate: whether the trials of a model differ in Muon's rate, which is to be searched.
+    Returns:
+        results by model and name of the trial; None if a signal stopped them.
+    """
+    results: dict[str, dict[str, Any]] = {}
+    losses: dict[str, dict[float, float]] = {}
+    waiting = list(trials)
+    while waiting:
+        trial = waiting.pop(0)
+        result = run_one(trial)
+        if result is None:
+            return None
+        rate = trial.recipe.matrix_learning_rate
+        results.setdefault(trial.model, {})[trial.name] = result
+        tried = losses.setdefault(trial.model, {})
+        tried[rate] = result.get("dev_loss", math.inf)
+        if by_rate and not any(other.model == trial.model for other in waiting):
+            more = next_rate(tried)
+            if more is not None:
+                waiting.insert(0, matrix_trial(trial.model, trial.recipe, more))
+    return results
 
 
 def _keep(path: Path, settings: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
@@ -195,16 +252,16 @@ def report(
     results: dict[str, dict[str, Any]],
     tokens: int,
     sources: Sequence[corpus.Source],
-    dev: corpus.EncodedCorpus,
+    dev: Sequence[corpus.EncodedCorpus],
     pairs: int,
 ) -> dict[str, Any]:
-    """The report of all trials of `what`, "recipe" or "mechanism"."""
+    """The report of all trials of `what`, "step", "recipe" or "mechanism"."""
     found: dict[str, Any] = {
         "schema": 1,
         "command": f"seqviz trials {what} --tokens {tokens}",
         "data": [{**s.corpus.information, "repeat": s.repeat} for s in sources],
         "dev_data": {
-            **{key: dev.information[key] for key in ("name", "sha256")},
+            "files": [{key: one.information[key] for key in ("name", "sha256")} for one in dev],
             "pairs": pairs,
         },
         "versions": versions(),
@@ -213,7 +270,7 @@ def report(
         "tokens": tokens,
         "trials": results,
     }
-    if what == "recipe":
+    if what != "mechanism":
         found["lowest"] = choice(results)
     return found
 
@@ -224,10 +281,10 @@ def report(
 
 def _measured_by(report: dict[str, Any]) -> str:
     dev = report["dev_data"]
-    return (
-        f"Measured by `{report['command']}` on {dev['pairs']:,} pairs of `{dev['name']}` (SHA-256 "
-        f"`{dev['sha256'][:12]}…`); {report['hardware']}."
+    files = ", ".join(
+        f"`{one['name']}` (SHA-256 `{one['sha256'][:12]}…`)" for one in dev.get("files", [dev])
     )
+    return f"Measured by `{report['command']}` on {dev['pairs']:,} pairs of {files}; {report['hardware']}."
 
 
 def recipe_table(report: dict[str, Any], trainings: dict[str, dict[str, Any]]) -> str:
@@ -236,7 +293,7 @@ def recipe_table(report: dict[str, Any], trainings: dict[str, dict[str, Any]]) -
     Args:
         trainings: ``training.json`` of the shipped models, whose learning rates are named, too.
     """
-    candidates = list(next(iter(report["trials"].values())))
+    candidates = list(dict.fromkeys(name for found in report["trials"].values() for name in found))
     rows = [
         f"Which recipe: development loss (nats a token) after {report['tokens']:,} target tokens from "
         "scratch, the same candidates for every model; one seed each, so small differences say nothing.",
@@ -247,8 +304,8 @@ def recipe_table(report: dict[str, Any], trainings: dict[str, dict[str, Any]]) -
     for model, found in report["trials"].items():
         cells = []
         for name in candidates:
-            loss = found[name].get("dev_loss")
-            cell = "diverged" if loss is None else f"{loss:.3f}"
+            loss = found.get(name, {}).get("dev_loss")
+            cell = f"{loss:.3f}" if loss else "diverged" if name in found else "not tried"
             cells.append(f"**{cell}**" if name == report["lowest"][model] else cell)
         rows.append(f"| `{model}` | {' | '.join(cells)} |")
     used: dict[str, list[str]] = {}

@@ -57,9 +57,43 @@ def test_every_model_gets_the_same_candidates():
         for model in MODEL_NAMES
     }
     assert len({json.dumps(found) for found in by_model.values()}) == 1
-    assert len(planned) == len(MODEL_NAMES) * len(trials.RECIPES)
+    assert len(planned) == len(MODEL_NAMES) * len(trials.RATES)
     assert len({trial.folder for trial in planned}) == len(planned)
-    assert any(t.recipe.matrix_learning_rate == 0 for t in planned)  # AdamW alone is a candidate
+
+
+def test_steps_differ_in_their_size_alone():
+    planned = trials.step_trials(RECIPE)
+    assert Counter(t.recipe.batch_tokens for t in planned) == {1500: 2, 3000: 2}
+    assert len({json.dumps({**asdict(t.recipe), "batch_tokens": 0}) for t in planned}) == 1
+    assert len({trial.folder for trial in planned}) == 4
+
+
+@pytest.mark.parametrize("best", [0.006, 0.024, 0.048, 0.096, 0.384])
+def test_rates_are_searched_until_the_best_lies_inside(best: float):
+    tried: list[float] = []
+
+    def run_one(trial: trials.Trial) -> dict[str, Any]:
+        rate = trial.recipe.matrix_learning_rate
+        tried.append(rate)
+        return {"dev_loss": abs(math.log(rate / best))}
+
+    found = trials.search(trials.recipe_trials(RECIPE, ["lstm"]), run_one)
+    assert tried[:3] == list(trials.RATES) and len(found["lstm"]) == len(set(tried))
+    at = sorted(tried).index(best)
+    assert 0 < at < len(tried) - 1
+
+
+def test_what_diverged_is_an_edge():
+    def run_one(trial: trials.Trial) -> dict[str, Any]:
+        rate = trial.recipe.matrix_learning_rate
+        return {"diverged": "nan"} if rate > 0.05 else {"dev_loss": 1 / rate}
+
+    found = trials.search(trials.recipe_trials(RECIPE, ["rnn"]), run_one)
+    assert trials.choice(found) == {"rnn": "Muon 0.048, 60 tokens a step"}
+
+
+def test_a_search_that_is_stopped_has_no_results():
+    assert trials.search(trials.recipe_trials(RECIPE), lambda trial: None) is None
 
 
 def test_each_context_gets_the_same_seeds():
@@ -124,7 +158,7 @@ def test_a_trial_that_diverges_is_a_result_and_is_not_chosen(material, monkeypat
 
 def test_report(material):
     results = {"lstm": {"a": {"dev_loss": 4.0}, "b": {"dev_loss": 3.0}}}
-    arguments = (results, 400, material["sources"], material["dev"], 20)
+    arguments = (results, 400, material["sources"], [material["dev"]], 20)
     found = trials.report("recipe", *arguments)
     assert found["lowest"] == {"lstm": "b"}
     assert found["dev_data"]["pairs"] == 20
@@ -133,7 +167,7 @@ def test_report(material):
 
 
 def test_tables(material):
-    arguments = (400, material["sources"], material["dev"], 20)
+    arguments = (400, material["sources"], [material["dev"]], 20)
     results = {"lstm": {"a": {"dev_loss": 4.0}, "b": {"dev_loss": 3.0}, "c": {"diverged": "nan"}}}
     found = trials.report("recipe", results, *arguments)
     shipped = {"lstm": {"recipe": {"learning_rate": 0.001, "matrix_learning_rate": 0.012}}}
