@@ -46,6 +46,9 @@ from seqviz.version import hardware, versions
 
 STEPS, ROUNDS, SEED = 8, 2, 1
 
+OURS = ("ours", "")
+"""The project's loop among the sides that step beside one another."""
+
 JOEYNMT_SCRIPT = Path(__file__).resolve().parent / "others" / "joey_nmt.py"
 NOT_IN_JOEYNMT = {
     "rnn": "has neither a tanh RNN nor a recurrent decoder without attention",
@@ -140,12 +143,15 @@ class JoeyNMT:
         python: of an environment that has Joey NMT.
         config: of the project's model that it shall be like.
         recipe: learning rate, clipping.
+        precision: "fp32" or "bf16", by its own autocast.
     Attributes:
         about: parameters, versions and threads; empty where it does not run.
         why_none: why it does not run, or None.
     """
 
-    def __init__(self, python: str, config: dict[str, Any], recipe: training.Recipe) -> None:
+    def __init__(
+        self, python: str, config: dict[str, Any], recipe: training.Recipe, precision: str
+    ) -> None:
         self.process, self.why_none, self.about = None, None, {}
         self.log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
         try:
@@ -161,7 +167,10 @@ class JoeyNMT:
             self._give_up(str(error.strerror))
             return
         self.about = self.ask(
-            config=config, recipe=dataclasses.asdict(recipe), num_threads=torch.get_num_threads()
+            config=config,
+            recipe=dataclasses.asdict(recipe),
+            precision=precision,
+            num_threads=torch.get_num_threads(),
         )
 
     def ask(self, **job: Any) -> dict[str, Any]:
@@ -341,6 +350,8 @@ def beside_joeynmt(
 ) -> tuple[dict[str, Any] | None, str | None]:
     """Joey NMT's nearest models by turns with the project's own loop, as it is and with AdamW alone.
 
+    Where bf16 is faster here, Joey NMT steps in both precisions and its faster one counts.
+
     Args:
         name, report, tokens, steps, rounds, examples, config: as for `measure`.
         python: of an environment that has Joey NMT; None where nobody asked.
@@ -362,22 +373,19 @@ def beside_joeynmt(
         batches.append({"source": source, "target": target})
     like = build(name, len(tokens), seed=SEED, **(config or {})).config
     settings = {"same_widths": {}, **EQUAL_OPERATIONS.get(name, {})}
-    others: dict[str, JoeyNMT] = {}
+    precisions = list(dict.fromkeys(("no", "bf16" if training.bf16_pays(_device()) else "no")))
+    sides = [(side, training.PRECISIONS[each]) for side in settings for each in precisions]
+    others: dict[tuple[str, str], JoeyNMT] = {}
     # Of each loop: its own seconds a step, and those of the others that stepped beside it.
-    seconds = {loop: {side: np.full(steps, np.inf) for side in ("", *settings)} for loop in recipes}
-    found: dict[str, Any] = {}
+    seconds = {loop: {side: np.full(steps, np.inf) for side in (OURS, *sides)} for loop in recipes}
+    losses: dict[tuple[str, str], list[float]] = {side: [] for side in sides}
+    operations: dict[tuple[str, str], float] = {}
     try:
-        for side, changed in settings.items():
-            others[side] = JoeyNMT(python, {**like.to_dict(), **changed}, recipe)
+        for side in sides:
+            widths = {**like.to_dict(), **settings[side[0]]}
+            others[side] = JoeyNMT(python, widths, recipe, side[1])
             counted = others[side].ask(do="operations", **batches[0]).get("operations", 0)
-            found[side] = {
-                "settings": changed,
-                **others[side].about,
-                "operations_over_ours": round(
-                    counted / _padded_operations(like, epoch, plan[0]), 3
-                ),
-                "losses": [],
-            }
+            operations[side] = round(counted / _padded_operations(like, epoch, plan[0]), 3)
         for loop in [*recipes] * rounds:
             if any(other.why_none for other in others.values()):
                 break
@@ -385,18 +393,16 @@ def beside_joeynmt(
 
             def on_step(position: training.Position, loss: float) -> None:
                 nonlocal mark
-                at, took = position.step - 1, {"": time.perf_counter() - mark}
+                at, took = position.step - 1, time.perf_counter() - mark
+                _keep_best(seconds[loop][OURS], at, took)  # noqa: B023
                 for side, other in others.items():
                     if answer := other.ask(do="step", **batches[at]):
                         assert answer["target_tokens"] == counts[at]
-                        found[side]["losses"].append(round(answer["loss"], 3))
-                        took[side] = answer["seconds"]
-                for side, value in took.items() if at else ():
-                    best = seconds[loop][side]  # noqa: B023
-                    best[at - 1] = min(best[at - 1], value)
+                        losses[side].append(round(answer["loss"], 3))
+                        _keep_best(seconds[loop][side], at, answer["seconds"])  # noqa: B023
                 mark = time.perf_counter()
 
-            _train(name, data, tokens, recipes[loop], sum(counts), config, on_step)
+            _train(name, data, tokens, recipes[loop], sum(counts), config, on_step, precisions[-1])
     finally:
         for other in others.values():
             other.close()
@@ -406,18 +412,27 @@ def beside_joeynmt(
     total = {
         loop: {side: float(best.sum()) for side, best in seconds[loop].items()} for loop in seconds
     }
-    for side, about in found.items():
-        losses = about.pop("losses")
-        about |= {
-            "first_loss": losses[0],
-            "last_loss": losses[-1],
-            "target_tokens_per_second": round(target_tokens / total["adamw"][side], 1),
-            "times_as_long_as_ours": round(total["ours"][side] / total["ours"][""], 3),
-            "times_as_long_as_ours_with_adamw": round(total["adamw"][side] / total["adamw"][""], 3),
+    found: dict[str, Any] = {}
+    for width, changed in settings.items():
+        of_width = {side: total["adamw"][side] for side in sides if side[0] == width}
+        side = min(of_width, key=lambda each: of_width[each])
+        found[width] = {
+            "settings": changed,
+            **others[side].about,
+            "precision": side[1],
+            "target_tokens_per_second_of_precisions": {
+                each[1]: round(target_tokens / of_width[each], 1) for each in of_width
+            },
+            "operations_over_ours": operations[side],
+            "first_loss": losses[side][0],
+            "last_loss": losses[side][-1],
+            "target_tokens_per_second": round(target_tokens / of_width[side], 1),
+            "times_as_long_as_ours": round(total["ours"][side] / total["ours"][OURS], 3),
+            "times_as_long_as_ours_with_adamw": round(of_width[side] / total["adamw"][OURS], 3),
         }
     return {
         **found,
-        "ours_with_adamw_target_tokens_per_second": round(target_tokens / total["adamw"][""], 1),
+        "ours_with_adamw_target_tokens_per_second": round(target_tokens / total["adamw"][OURS], 1),
         "differs": [*ALWAYS_DIFFERS, *DIFFERS[name]],
     }, None
 

@@ -848,7 +848,8 @@ def _precision(asked: str, run_folder: Path) -> str:
         raise TrainingError(
             f"expected a mixed precision of bf16, no or auto, got {asked!r}; give one of these"
         )
-    device = processes().device
+    state = processes()
+    device = state.device
     own = _own_precision(run_folder)
     if own and asked not in ("auto", own):
         raise TrainingError(
@@ -860,7 +861,11 @@ def _precision(asked: str, run_folder: Path) -> str:
             f"expected a GPU with bf16, the precision of the run in {run_folder}, got one without; go on "
             "where there is one, or on the CPU with ACCELERATE_USE_CPU=1"
         )
-    return own or (("bf16" if bf16_pays(device) else "no") if asked == "auto" else asked)
+    if own is None and asked == "auto":
+        asked = "bf16" if bf16_pays(device) else "no"
+        # Every process has measured for itself; one answer must hold for all.
+        asked = broadcast_object_list([asked])[0] if state.num_processes > 1 else asked
+    return own or asked
 
 
 def _own_precision(run_folder: Path) -> str | None:

@@ -65,17 +65,18 @@ def test_a_benchmark_that_fails_stops_the_command(monkeypatch, capsys):
 # Answers as benchmarks/others/joey_nmt.py does; a step takes as many seconds as the model is wide.
 STAND_IN = """
 import json, sys
+PRECISIONS = {"fp32": 1, "bf16": BF16}
 for line in sys.stdin:
     job = json.loads(line)
     if "config" in job:
-        width = job["config"]["width"]
+        width, precision = job["config"]["width"], job["precision"]
         answer = {"versions": {"joeynmt": "9.8"}, "num_threads": job["num_threads"]}
     elif job["do"] == "operations":
         answer = {"operations": 1e6 * width}
     else:
         tokens = sum(len(ids) + 1 for ids in job["target"])
         assert min(map(min, job["source"] + job["target"])) >= 2
-        answer = {"seconds": width, "loss": width / 7, "target_tokens": tokens}
+        answer = {"seconds": width / PRECISIONS[precision], "loss": width / 7, "target_tokens": tokens}
     print(json.dumps(answer), flush=True)
 """
 TINY = {"d_model": 8, "width": 12, "vector_size": 12, "attention_size": 4, "num_layers": 1}
@@ -117,7 +118,7 @@ def beside(training: Any, tokens: Any, python: str | None, name: str = "lstm-att
 
 def test_joey_nmt_steps_by_turns_on_the_same_batches(training, tiny_tokenizer, python, monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    found, why_none = beside(training, tiny_tokenizer, python(STAND_IN))
+    found, why_none = beside(training, tiny_tokenizer, python(STAND_IN.replace("BF16", "1")))
     assert why_none is None
     same, equal = found["same_widths"], found["equal_operations"]
     wide = training.EQUAL_OPERATIONS["lstm-attention"]["equal_operations"]["width"]
@@ -134,6 +135,23 @@ def test_joey_nmt_steps_by_turns_on_the_same_batches(training, tiny_tokenizer, p
     assert found["ours_with_adamw_target_tokens_per_second"] > 10 * tokens_per_step / 12
     assert same["versions"] == {"joeynmt": "9.8"} and found["differs"]
     json.dumps(found)
+
+
+@pytest.mark.parametrize(("times", "faster"), [(2, "bf16"), (0.5, "fp32")])
+def test_joey_nmt_counts_in_its_faster_precision(
+    training, tiny_tokenizer, python, monkeypatch, times, faster
+):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr(training.training, "bf16_pays", lambda device: True)
+    found, why_none = beside(
+        training, tiny_tokenizer, python(STAND_IN.replace("BF16", str(times))), "lstm-attention"
+    )
+    assert why_none is None
+    same = found["same_widths"]
+    rates = same["target_tokens_per_second_of_precisions"]
+    assert same["precision"] == faster and set(rates) == {"fp32", "bf16"}
+    assert same["target_tokens_per_second"] == max(rates.values()) == rates[faster]
+    assert rates["bf16"] / rates["fp32"] == pytest.approx(times, rel=0.05)
 
 
 @pytest.mark.parametrize("name", ["rnn", "lstm"])
@@ -160,7 +178,9 @@ def test_nobody_asked_for_joey_nmt(training, tiny_tokenizer):
         ("print(3)", "got: an answer that cannot be read, '3'"),
         ("import os; os._exit(7)", "got: it ended with 7; see"),
         (
-            STAND_IN.replace('"do"] == ', '"do"] != "step" or 1 / 0 and ')[:-1],
+            STAND_IN.replace("BF16", "1").replace('"do"] == ', '"do"] != "step" or 1 / 0 and ')[
+                :-1
+            ],
             "got: it ended with 1: ZeroDivisionError: division by zero",
         ),
     ],

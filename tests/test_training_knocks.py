@@ -52,7 +52,8 @@ def command(data: Path, place: Path, *more: object) -> list[object]:
     return [
         "train", NAME, "--data", data / "train.tsv", "--dev", data / "dev.tsv",
         "--tokenizer", data / "tokenizer", "--runs", place / "runs", "--out", place / "models" / NAME,
-        "--tokens", TOKENS, "--batch-tokens", 150, "--warmup-tokens", 500, "--save-minutes", 0, *more,
+        "--tokens", TOKENS, "--batch-tokens", 150, "--warmup-tokens", 500, "--save-minutes", 0,
+        "--mixed-precision", "no", *more,
     ]  # fmt: skip
 
 

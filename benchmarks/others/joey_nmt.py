@@ -128,7 +128,7 @@ class Steps:
     """Joey NMT's model, optimiser and training step.
 
     Args:
-        asked: config of the project's model, recipe.
+        asked: config of the project's model, recipe, precision (fp32 or bf16).
         folder: where Joey NMT may write.
     """
 
@@ -143,7 +143,11 @@ class Steps:
             model=self.model,
             model_dir=folder,
             device=torch.device("cpu"),
-            autocast={"device_type": "cpu", "enabled": False},
+            autocast={
+                "device_type": "cpu",
+                "enabled": asked["precision"] == "bf16",
+                "dtype": torch.bfloat16,
+            },
             train_args=parse_train_args(
                 {
                     "optimizer": "adamw",

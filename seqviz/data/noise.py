@@ -55,7 +55,7 @@ class Noise:
     no_stop: float = 0.1
     capitals: float = 0.02
     numbers: float = 0.5
-    names: float = 0.5
+    names: float = 1.0
     unknown: float = 0.01
 
     def __post_init__(self) -> None:
