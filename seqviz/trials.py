@@ -24,7 +24,7 @@ from seqviz.architectures import MODEL_NAMES
 from seqviz.files import write_json
 from seqviz.version import hardware, versions
 
-RATES = (0.024, 0.048, 0.096)
+RATES = (0.012, 0.024, 0.048)
 """Muon's first candidates for every model; AdamW keeps its rate."""
 
 STEPS = (1_500, 3_000)
@@ -66,9 +66,9 @@ def matrix_trial(model: str, recipe: training.Recipe, rate: float) -> Trial:
 def step_trials(
     recipe: training.Recipe, models: Sequence[str] = ("lstm", "transformer")
 ) -> list[Trial]:
-    """Both step sizes for an LSTM and the Transformer, at the lowest of the first rates."""
+    """Both step sizes for an LSTM and the Transformer, at the middle one of the first rates."""
     return [
-        matrix_trial(model, replace(recipe, batch_tokens=size), RATES[0])
+        matrix_trial(model, replace(recipe, batch_tokens=size), RATES[1])
         for model in models
         for size in STEPS
     ]

@@ -33,6 +33,7 @@ LAYERS = [
     },
     {"tokenizer", "corpus", "data", "maps", "drawing"},
     {"architectures"},
+    {"loss"},
     {"translating", "training"},
     {
         *(
