@@ -15,13 +15,19 @@ from huggingface_hub.errors import StrictDataclassFieldValidationError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
-from transformers import AutoModelForSeq2SeqLM, GenerationConfig
+from transformers import (
+    AutoModelForSeq2SeqLM,
+    BartConfig,
+    BartForConditionalGeneration,
+    GenerationConfig,
+)
 
 from seqviz import corpus, training
-from seqviz.architectures import ABLATION_NAMES, MODEL_NAMES, build, num_parameters
-from seqviz.architectures.attention import AdditiveAttention, mean_context
-from seqviz.architectures.cache import RecurrentCache
-from seqviz.architectures.recurrent import PAD_LOGIT, RecurrentConfig, reversal, shift_right
+from seqviz.architectures import ABLATION_NAMES, MODEL_NAMES, build, num_parameters, stepper_for
+from seqviz.architectures.context import CONTEXTS, Attention, Encoded, Fixed, Mean, Nothing
+from seqviz.architectures.recurrent import State, reversal, shift_right
+from seqviz.architectures.recurrent_config import RecurrentConfig
+from seqviz.architectures.recurrent_hub import PAD_LOGIT, RecurrentCache
 
 RECURRENT_NAMES = ("rnn", "lstm", "lstm-attention", "lstm-mean")
 ALL_NAMES = MODEL_NAMES + ABLATION_NAMES
@@ -141,7 +147,10 @@ def test_unknown_name():
     ("bad", "message"),
     [
         ({"cell": "gru"}, "expected cell to be one of lstm, rnn, got 'gru'"),
-        ({"context": "none"}, "expected context to be one of fixed, attention, mean, got 'none'"),
+        (
+            {"context": "none"},
+            "expected context to be one of fixed, attention, mean, nothing, got 'none'",
+        ),
         ({"width": 47}, "expected an even width .*, got 47; try 48"),
         ({"num_layers": 0}, "expected num_layers of 1 or more, got 0"),
     ],
@@ -316,44 +325,47 @@ def test_recurrent_model_by_hand(tiny_model, name, num_layers):
 
 def test_additive_attention_by_hand():
     """Two queries, three keys, the last one padding; numbers small enough to follow."""
-    attention = AdditiveAttention(2, 1, 2)
+    attention = Attention(2, 1, 2)
     with torch.no_grad():
         attention.query_projection.weight.copy_(torch.tensor([[1.0, 0.0], [0.0, 2.0]]))
-        attention.key_projection.weight.copy_(torch.tensor([[1.0], [-1.0]]))
+        attention.key_projection.weight.copy_(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]))
         attention.energy.weight.copy_(torch.tensor([[3.0, 1.0]]))
     query = torch.tensor([[[0.5, 0.1], [-0.2, 0.3]]])  # (1, T = 2, 2)
-    memory = torch.tensor([[[1.0], [-0.5], [7.0]]])  # (1, S = 3, 1)
+    memory = torch.tensor([[[1.0, 0.0], [-0.5, 0.0], [7.0, 0.0]]])  # (1, S = 3, 2)
     mask = torch.tensor([[True, True, False]])
-    context, weights = attention(query, attention.keys(memory), memory, mask)
+    prepared = attention.prepare(Encoded(last_hidden_state=memory), mask)
+    context, weights = attention(query, prepared)
     for t, (a, b) in enumerate([(0.5, 0.1), (-0.2, 0.3)]):
         e = [3 * math.tanh(a + h) + math.tanh(2 * b - h) for h in (1.0, -0.5)]
         z = math.exp(e[0]) + math.exp(e[1])
         alpha = [math.exp(e[0]) / z, math.exp(e[1]) / z]
         assert weights[0, t, :2].tolist() == pytest.approx(alpha, abs=1e-6)
         assert weights[0, t, 2] == 0.0
-        assert context[0, t].item() == pytest.approx(alpha[0] * 1.0 - alpha[1] * 0.5, abs=1e-6)
+        chosen = [alpha[0] * 1.0 - alpha[1] * 0.5, 0.0]
+        assert context[0, t].tolist() == pytest.approx(chosen, abs=1e-6)
 
 
 @given(st.integers(1, 4), st.integers(1, 9), st.integers(1, 6), st.integers(0, 2**31))
 @settings(max_examples=40)
 def test_attention_rows_sum_to_one_and_padding_gets_nothing(b, s, t, seed):
     draw = torch.Generator().manual_seed(seed)
-    attention = AdditiveAttention(6, 4, 5)
+    attention = Attention(6, 4, 5)
     query = 20 * torch.randn(b, t, 6, generator=draw)
-    memory = torch.randn(b, s, 4, generator=draw)
+    memory = torch.randn(b, s, 6, generator=draw)
     lengths = torch.randint(1, s + 1, (b,), generator=draw)
     mask = torch.arange(s) < lengths[:, None]
     with torch.no_grad():
-        context, weights = attention(query, attention.keys(memory), memory, mask)
-    assert context.shape == (b, t, 4) and weights.shape == (b, t, s)
+        prepared = attention.prepare(Encoded(last_hidden_state=memory), mask)
+        context, weights = attention(query, prepared)
+    assert context.shape == (b, t, 6) and weights.shape == (b, t, s)
     torch.testing.assert_close(weights.sum(-1), torch.ones(b, t))
     assert not weights.masked_select(~mask[:, None]).any()
 
 
 def test_additive_attention_gradient():
     draw = torch.Generator().manual_seed(0)
-    attention = AdditiveAttention(3, 4, 5).double()
-    query = torch.randn(2, 3, 3, generator=draw, dtype=torch.double, requires_grad=True)
+    attention = Attention(4, 2, 5).double()
+    query = torch.randn(2, 3, 4, generator=draw, dtype=torch.double, requires_grad=True)
     memory = torch.randn(2, 4, 4, generator=draw, dtype=torch.double, requires_grad=True)
     mask = torch.tensor([[True] * 4, [True, True, False, False]])
     weights = tuple(attention.parameters())
@@ -361,7 +373,7 @@ def test_additive_attention_gradient():
     def attend(query, memory, *parameters):
         named = dict(zip(dict(attention.named_parameters()), parameters, strict=True))
         keys = memory @ named["key_projection.weight"].T
-        return torch.func.functional_call(attention, named, (query, keys, memory, mask))
+        return torch.func.functional_call(attention, named, (query, (keys, memory, mask)))
 
     assert torch.autograd.gradcheck(attend, (query, memory, *weights))
 
@@ -369,7 +381,56 @@ def test_additive_attention_gradient():
 def test_mean_context_by_hand():
     memory = torch.tensor([[[1.0, 2.0], [3.0, 6.0], [100.0, 100.0]]])
     mask = torch.tensor([[True, True, False]])
-    assert mean_context(memory, mask).tolist() == [[[2.0, 4.0]]]
+    mean, states = Mean(2, 3, 4), torch.zeros(1, 2, 2)
+    context, weights = mean(states, mean.prepare(Encoded(last_hidden_state=memory), mask))
+    assert context.tolist() == [[[2.0, 4.0]] * 2] and weights is None
+    assert mean.size == 2 and not mean.looks_back and not mean.has_one_vector
+
+
+@pytest.mark.parametrize(("kind", "expected"), [(Fixed, [5.0, 6.0, 7.0]), (Nothing, [])])
+def test_contexts_of_one_vector_by_hand(kind, expected):
+    """The vector at every step, or nothing; neither reads the memory."""
+    context = kind(2, 3, 4)
+    encoded = Encoded(vector=torch.tensor([[5.0, 6.0, 7.0]]))
+    found, weights = context(
+        torch.ones(1, 2, 2), context.prepare(encoded, torch.tensor([[True, False]]))
+    )
+    assert found.tolist() == [[expected] * 2] and weights is None
+    assert context.size == len(expected) and context.has_one_vector and not context.looks_back
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_a_model_says_what_its_decoder_sees(tiny_model, tmp_path, context):
+    """Whatever its name; steps, saved weights and the output layer follow the switch as well."""
+    model = tiny_model("lstm", context=context)
+    assert model.looks_back == (context == "attention")
+    assert model.has_one_vector == (context in ("fixed", "nothing"))
+    widths = {"fixed": model.config.vector_size, "nothing": 0}
+    of_context = widths.get(context, model.config.width)
+    assert model.model.decoder.combine.in_features == model.config.width + of_context
+    model.save_pretrained(tmp_path)
+    again = AutoModelForSeq2SeqLM.from_pretrained(tmp_path)
+    batch = without_labels(a_batch([6, 3, 8]))
+    tokens = torch.tensor([[PAD, 5, 9], [PAD, 30, 7], [PAD, 12, 5]])
+    stepper = stepper_for(again)
+    with torch.no_grad():
+        expected = model(**batch, decoder_input_ids=tokens, output_attentions=True)
+        state = stepper.start(batch["input_ids"], batch["attention_mask"], 3)
+        steps = torch.stack([stepper.step(tokens[:, t], state) for t in range(3)], dim=1)
+    torch.testing.assert_close(steps, expected.logits, atol=1e-4, rtol=1e-4)
+    assert (expected.cross_attentions is not None) == model.looks_back
+    assert stepper.has_one_vector == model.has_one_vector
+    assert stepper.attention_kinds == (("cross",) if model.looks_back else ())
+
+
+def test_no_stepper_for_a_model_of_another_kind():
+    sizes = dict.fromkeys(
+        ("encoder_layers", "decoder_layers", "encoder_attention_heads", "decoder_attention_heads"),
+        1,
+    )
+    other = BartConfig(vocab_size=9, d_model=8, **sizes)
+    with pytest.raises(TypeError, match="expected a model of type .*, got 'bart'"):
+        stepper_for(BartForConditionalGeneration(other))
 
 
 def test_reversal():
@@ -662,15 +723,17 @@ def test_generate_with_attentions(tiny_model, name, num_beams):
 def test_reorder_cache_by_hand():
     state = torch.arange(12.0).view(3, 2, 2)
     keys = torch.arange(3.0).view(3, 1, 1)
-    cache = RecurrentCache(hidden=state, cell=-state, keys=keys, length=4)
+    cache = RecurrentCache(State(state, -state), (keys, -keys), length=4)
     cache.reorder_cache(torch.tensor([2, 0, 0]))
-    assert cache.hidden[:, 0, 0].tolist() == [8.0, 0.0, 0.0]
-    assert cache.cell is not None and cache.cell[:, 0, 1].tolist() == [-9.0, -1.0, -1.0]
-    assert cache.keys is not None and cache.keys.flatten().tolist() == [2.0, 0.0, 0.0]
+    hidden, cell = cache.state
+    assert hidden[:, 0, 0].tolist() == [8.0, 0.0, 0.0]
+    assert cell is not None and cell[:, 0, 1].tolist() == [-9.0, -1.0, -1.0]
+    assert [part.flatten().tolist() for part in cache.prepared] == [[2, 0, 0], [-2, 0, 0]]
     assert cache.get_seq_length() == 4
-    plain = RecurrentCache(hidden=state, cell=None, keys=None)
+    plain = RecurrentCache(State(state, None), ())
     plain.reorder_cache(torch.tensor([1]))
-    assert plain.hidden.shape == (1, 2, 2) and plain.cell is None and plain.keys is None
+    assert plain.state.hidden.shape == (1, 2, 2) and plain.state.cell is None
+    assert plain.prepared == ()
 
 
 # ---------------------------------------------------------------------------------------------

@@ -14,10 +14,8 @@ from transformers import (
 )
 from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
 
-from seqviz.architectures.recurrent import (
-    RecurrentConfig,
-    RecurrentForConditionalGeneration,
-)
+from seqviz.architectures.recurrent_config import RecurrentConfig
+from seqviz.architectures.recurrent_hub import RecurrentForConditionalGeneration
 from seqviz.architectures.recurrent_steps import RecurrentStepper
 from seqviz.architectures.steps import ModelStepper
 from seqviz.architectures.transformer import (

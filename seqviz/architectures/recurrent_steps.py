@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seqviz.architectures.attention import mean_context
-from seqviz.architectures.recurrent import RecurrentForConditionalGeneration
+from seqviz.architectures.context import Attention
+from seqviz.architectures.recurrent_hub import RecurrentForConditionalGeneration
 from seqviz.architectures.steps import Affine, inputs_first, source_bias
 
 
@@ -59,21 +59,47 @@ class _Cells:
 
 
 @dataclass
-class _RecurrentState:
-    """The cells of every layer. What a source adds to every input, `shift` (N, D), and to every output,
-    `constant` (N, D), or `memory` (N, S, W), `keys` (N, S, A) and `source_bias` (N, S), -inf at padding, where
-    the context is chosen anew at every step. `seen` holds the weights of each step, (N, S), if they are recorded."""
+class RecurrentState:
+    """What a search carries from step to step.
+
+    Attributes:
+        cells: of every layer.
+        shift: V v, what the source adds to every input, (N, D).
+        added: what a context that stays the same adds to every output, (N, D); None where it is chosen anew.
+        keys: of attention, (N, S, A), or None.
+        memory: (N, S, W), or None.
+        source_bias: -inf at padding, (N, S), or None without any.
+        seen: weights of each step, (N, S), if they are recorded.
+    """
 
     cells: list[_Cells]
     shift: Tensor
-    constant: Tensor | None = None
-    memory: Tensor | None = None
+    added: Tensor | None = None
     keys: Tensor | None = None
+    memory: Tensor | None = None
     source_bias: Tensor | None = None
     seen: list[Tensor] | None = None
 
 
-_FROM_SOURCE = ("shift", "constant", "memory", "keys", "source_bias")
+_FROM_SOURCE = ("shift", "added", "keys", "memory", "source_bias")
+
+
+class _Attention:
+    """Σ_j α_ij h_j for one step of every row, the sums of a state and the keys in place."""
+
+    def __init__(self, context: Attention) -> None:
+        self.query = inputs_first(context.query_projection.weight)
+        self.energy = context.energy.weight.detach()
+
+    def __call__(self, x: Tensor, state: RecurrentState) -> tuple[Tensor, Tensor]:
+        """Context (N, W) and weights (N, S) of the decoder states `x`, (N, W)."""
+        assert state.keys is not None and state.memory is not None
+        summed = torch.mm(x, self.query).unsqueeze(1) + state.keys  # (N, S, A)
+        scores = functional.linear(summed.tanh_(), self.energy).squeeze(-1)  # (N, S)
+        if state.source_bias is not None:
+            scores = scores + state.source_bias
+        weights = scores.softmax(dim=-1)
+        return torch.bmm(weights.unsqueeze(1), state.memory).squeeze(1), weights
 
 
 class RecurrentStepper:
@@ -86,6 +112,8 @@ class RecurrentStepper:
 
     def __init__(self, model: RecurrentForConditionalGeneration) -> None:
         self.model = model
+        self.attention_kinds = ("cross",) if model.looks_back else ()
+        self.has_one_vector = model.has_one_vector
         decoder = model.model.decoder
         self.embed_scale = decoder.embed_scale
         self.table = decoder.embed_tokens.weight.detach()
@@ -101,67 +129,55 @@ class RecurrentStepper:
         combine = decoder.combine.weight  # [state; context]
         self.combine_state = inputs_first(combine[:, :width])
         self.combine_context = inputs_first(combine[:, width:])
-        attention = decoder.attention
-        self.query = None if attention is None else inputs_first(attention.query_projection.weight)
-        self.energy = None if attention is None else attention.energy.weight.detach()
+        self.attend = _Attention(decoder.attention) if model.looks_back else None
         self.output = Affine(inputs_first(model.lm_head.weight), model.final_logits_bias)
 
     @torch.no_grad()
     def start(
         self, input_ids: Tensor, attention_mask: Tensor, max_steps: int, *, record: bool = False
-    ) -> _RecurrentState:
-        decoder = self.model.model.decoder
+    ) -> RecurrentState:
+        """See `ModelStepper.start`."""
+        decoder, mask = self.model.model.decoder, attention_mask.bool()
         encoded = self.model.model.encoder(input_ids=input_ids, attention_mask=attention_mask)
-        cache = decoder.start(encoded)
-        memory, mask = encoded.last_hidden_state, attention_mask.bool()
+        hidden, cell = decoder.start(encoded.vector)
+        prepared = decoder.context.prepare(encoded, mask)
         layers = len(self.weights)
-        hidden = cache.hidden.unbind(1)
-        cell = [None] * layers if cache.cell is None else cache.cell.clone().unbind(1)
+        cells = [None] * layers if cell is None else cell.clone().unbind(1)
         sizes = [self.table.shape[1], *[self.model.config.width] * (layers - 1)]
-        state = _RecurrentState(
-            cells=[_Cells(*of_layer) for of_layer in zip(sizes, hidden, cell, strict=True)],
+        state = RecurrentState(
+            cells=[_Cells(*each) for each in zip(sizes, hidden.unbind(1), cells, strict=True)],
             shift=decoder.vector_to_input(encoded.vector),
             seen=[] if record else None,
         )
-        if self.query is not None:
-            state.memory, state.keys = memory, cache.keys
-            state.source_bias = source_bias(mask, memory.dtype)
+        if self.attend is None:
+            context, _ = decoder.context(hidden[:, -1:], prepared)  # (N, 1, C)
+            state.added = context[:, 0] @ self.combine_context
         else:
-            fixed = self.model.config.context == "fixed"
-            context = encoded.vector if fixed else mean_context(memory, mask)[:, 0]
-            state.constant = context @ self.combine_context
+            state.keys, state.memory, _ = prepared
+            state.source_bias = source_bias(mask, state.memory.dtype)
         return state
 
-    def step(self, tokens: Tensor, state: _RecurrentState) -> Tensor:
+    def step(self, tokens: Tensor, state: RecurrentState) -> Tensor:
+        """See `Stepper.step`."""
         embedded = functional.embedding(tokens, self.table)
-        x = torch.add(state.shift, embedded, alpha=self.embed_scale)  # (N, D)
+        x = torch.add(state.shift, embedded, alpha=self.embed_scale)  # E y + V v, (N, D)
         for cells, weights in zip(state.cells, self.weights, strict=True):
             cells.input.copy_(x)
-            x = cells.step(weights)  # (N, W)
-        added = state.constant
-        if added is None:
-            assert (
-                self.query is not None
-                and self.energy is not None
-                and state.memory is not None
-                and state.keys is not None
-            )
-            summed = torch.mm(x, self.query).unsqueeze(1) + state.keys  # (N, S, A)
-            scores = functional.linear(summed.tanh_(), self.energy).squeeze(-1)  # (N, S)
-            if state.source_bias is not None:
-                scores = scores + state.source_bias
-            weights = scores.softmax(dim=-1)
-            if state.seen is not None:
-                state.seen.append(weights)
-            context = torch.bmm(weights.unsqueeze(1), state.memory).squeeze(1)
+            x = cells.step(weights)  # s_i, (N, W)
+        added = state.added
+        if self.attend is not None:
+            context, chosen = self.attend(x, state)
             added = torch.mm(context, self.combine_context)
+            if state.seen is not None:
+                state.seen.append(chosen)
         return self.output(torch.addmm(added, x, self.combine_state).tanh_())
 
-    def attention(self, state: _RecurrentState) -> dict[str, Tensor]:
+    def attention(self, state: RecurrentState) -> dict[str, Tensor]:
         """See `ModelStepper.attention`."""
         return {"cross": torch.cat(state.seen)[None, None]} if state.seen else {}
 
-    def select(self, state: _RecurrentState, rows: Tensor, *, same_sources: bool = False) -> None:
+    def select(self, state: RecurrentState, rows: Tensor, *, same_sources: bool = False) -> None:
+        """See `Stepper.select`."""
         state.cells = [cells.select(rows) for cells in state.cells]
         if same_sources:
             return

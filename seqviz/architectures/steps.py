@@ -37,7 +37,16 @@ class Stepper(Protocol):
 
 
 class ModelStepper(Stepper, Protocol):
-    """The stepper of a model, which can remember where its steps looked."""
+    """The stepper of a model, which can remember where its steps looked.
+
+    Attributes:
+        attention_kinds: kinds of attention that the model has: "cross" (target looks at source), "encoder" (source
+            at source), "decoder" (target at the target before it).
+        has_one_vector: the decoder sees the source through one fixed vector and nothing else.
+    """
+
+    attention_kinds: tuple[str, ...]
+    has_one_vector: bool
 
     def start(
         self, input_ids: Tensor, attention_mask: Tensor, max_steps: int, *, record: bool = False

@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import MarianConfig, MarianMTModel
 
-from seqviz.architectures.recurrent import PAD_LOGIT
+from seqviz.architectures.recurrent_hub import PAD_LOGIT
 from seqviz.architectures.steps import Affine, affine, inputs_first, source_bias
 
 
@@ -176,6 +176,9 @@ class TransformerState:
 
 class TransformerStepper:
     """Steps of a `MarianMTModel`; see the equations above."""
+
+    attention_kinds = ("cross", "encoder", "decoder")
+    has_one_vector = False
 
     def __init__(self, model: MarianMTModel) -> None:
         encoder, decoder = model.model.encoder, model.model.decoder

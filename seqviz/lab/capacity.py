@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from seqviz.architectures.attention import AdditiveAttention
+from seqviz.architectures.context import Attention, Encoded, Fixed
 from seqviz.architectures.recurrent import initialize_recurrence, recurrence
 from seqviz.lab.experiment import (
     Experiment,
@@ -47,7 +47,7 @@ from seqviz.lab.readers import (
 from seqviz.lab.settings import Capacity as Settings
 from seqviz.language import Language
 
-CONTEXTS = ("lstm", "lstm-attention")
+CONTEXTS = {"lstm": Fixed, "lstm-attention": Attention}
 GOOD = 0.9
 """A length counts as copied if so large a share of its symbols is right."""
 
@@ -82,11 +82,7 @@ class Copier(nn.Module):
         self.combine = nn.Linear(2 * state_width, EMBEDDING_WIDTH, bias=False)
         self.answer = nn.Linear(EMBEDDING_WIDTH, num_symbols)
         # Last, so that both contexts draw the same weights for all else.
-        self.attention = (
-            AdditiveAttention(state_width, state_width, EMBEDDING_WIDTH)
-            if context == "lstm-attention"
-            else None
-        )
+        self.attention = CONTEXTS[context](state_width, state_width, EMBEDDING_WIDTH)
 
     def encode(self, source: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """(B, S) → memory (B, S, H), and state and cell at the end, each (1, B, H)."""
@@ -106,11 +102,9 @@ class Copier(nn.Module):
             logits (B, T, V) and the state behind them.
         """
         states, state = self.decoder(self.embed(previous), state)  # (B, T, H)
-        if self.attention is None:
-            context = memory[:, -1:].expand(-1, states.shape[1], -1)
-        else:
-            real = torch.ones(memory.shape[:2], dtype=torch.bool)
-            context, _ = self.attention(states, self.attention.keys(memory), memory, real)
+        encoded = Encoded(last_hidden_state=memory, vector=memory[:, -1])
+        real = torch.ones(memory.shape[:2], dtype=torch.bool)
+        context, _ = self.attention(states, self.attention.prepare(encoded, real))
         return self.answer(torch.tanh(self.combine(torch.cat([states, context], dim=-1)))), state
 
     def forward(self, source: Tensor, previous: Tensor) -> Tensor:

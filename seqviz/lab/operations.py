@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from transformers import MarianConfig, PreTrainedConfig
 
-from seqviz.architectures.recurrent import RecurrentConfig
+from seqviz.architectures.recurrent_config import RecurrentConfig
 from seqviz.constants import MAX_SOURCE_PIECES, MAX_TARGET_PIECES
 
 BACKWARD = 2
@@ -103,33 +103,46 @@ def forward_operations(
         ValueError: a config of another architecture.
     """
     s, t = np.asarray(source, dtype=np.int64), np.asarray(target, dtype=np.int64)
-    if isinstance(config, MarianConfig):
-        d = config.d_model
-        encoder = 8 * s * d**2 + 4 * s**2 * d + 4 * s * d * config.encoder_ffn_dim
-        decoder = (
-            8 * t * d**2 + 4 * t**2 * d  # attention to itself
-            + 4 * t * d**2 + 4 * s * d**2 + 4 * t * s * d  # to the memory
-            + 4 * t * d * config.decoder_ffn_dim
-        )  # fmt: skip
-        layers = config.encoder_layers * encoder + config.decoder_layers * decoder
-        return layers + 2 * t * d * config.vocab_size
-    if not isinstance(config, RecurrentConfig):
+    if config.model_type not in _FORWARD:
         raise ValueError(
-            f"expected the config of a seqviz-recurrent or marian model, got {config.model_type!r}"
+            f"expected the config of a {' or '.join(_FORWARD)} model, got {config.model_type!r}"
         )
+    return _FORWARD[config.model_type](config, s, t)
+
+
+def _recurrent(config: Any, s: np.ndarray, t: np.ndarray) -> np.ndarray:
     d, w, v, half = config.d_model, config.width, config.vector_size, config.width // 2
-    gates = 4 if config.cell == "lstm" else 1
+    a = config.attention_size
+    gates = {"rnn": 1, "lstm": 4}[config.cell]
     inputs = [d] + [w] * (config.num_layers - 1)
     encoder = sum(2 * 2 * gates * half * (size + half) for size in inputs)  # both directions
     decoder = sum(2 * gates * w * (size + w) for size in inputs)
     once = 2 * w * v + 2 * v * config.num_layers * w + 2 * v * d  # from and to the one vector
-    context = v if config.context == "fixed" else w
+    # Its width, and what choosing takes: keys, queries, energies, sums.
+    context, choosing = {
+        "fixed": (v, 0),
+        "attention": (w, 2 * s * w * a + 2 * t * w * a + 2 * t * s * a + 2 * t * s * w),
+        "mean": (w, 0),
+        "nothing": (0, 0),
+    }[config.context]
     output = 2 * (w + context) * d + 2 * d * config.vocab_size
-    found = s * encoder + t * (decoder + output) + once
-    if config.context == "attention":
-        a = config.attention_size
-        found = found + 2 * s * w * a + 2 * t * w * a + 2 * t * s * a + 2 * t * s * w
-    return found
+    return s * encoder + t * (decoder + output) + once + choosing
+
+
+def _transformer(config: Any, s: np.ndarray, t: np.ndarray) -> np.ndarray:
+    d = config.d_model
+    encoder = 8 * s * d**2 + 4 * s**2 * d + 4 * s * d * config.encoder_ffn_dim
+    decoder = (
+        8 * t * d**2 + 4 * t**2 * d  # attention to itself
+        + 4 * t * d**2 + 4 * s * d**2 + 4 * t * s * d  # to the memory
+        + 4 * t * d * config.decoder_ffn_dim
+    )  # fmt: skip
+    layers = config.encoder_layers * encoder + config.decoder_layers * decoder
+    return layers + 2 * t * d * config.vocab_size
+
+
+_FORWARD = {RecurrentConfig.model_type: _recurrent, MarianConfig.model_type: _transformer}
+"""Formulas of `forward_operations` by architecture."""
 
 
 def training_operations(

@@ -206,13 +206,13 @@ def end_norms(
     ids = [*source_ids, translator.tokenizer.eos_token_id]
     embedded = encoder.embed_tokens(torch.tensor(ids, device=translator.device))
     embedded = embedded * encoder.embed_scale  # (S, D)
-    if not isinstance(encoder, RecurrentEncoder):
+    mask = torch.ones(1, len(ids), dtype=torch.long, device=embedded.device)
+    vector = encoder(inputs_embeds=embedded[None], attention_mask=mask).get("vector")  # (1, V)
+    if vector is None:
         return _memory_norms(encoder, embedded, num_projections)
     half = model.config.width // 2
-    weight = encoder.to_vector.weight  # (V, W)
-    mask = torch.ones(1, len(ids), dtype=torch.long, device=embedded.device)
-    vector = encoder(inputs_embeds=embedded[None], attention_mask=mask).vector[0]
-    weight = weight * (1 - vector.square()).unsqueeze(1)  # ∂v/∂[h→_S; h←_1], (V, W)
+    slope = 1 - vector[0].square()
+    weight = encoder.to_vector.weight * slope.unsqueeze(1)  # ∂v/∂[h→_S; h←_1], (V, W)
     if num_projections is None:
         every = torch.eye(2 * half, dtype=embedded.dtype, device=embedded.device)
         gradients = _recurrent_gradients(encoder, embedded, every)  # (S, W, D)

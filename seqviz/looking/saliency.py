@@ -18,15 +18,10 @@ import operator
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
-from transformers import PreTrainedModel
-from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 
-from seqviz.architectures.recurrent import RecurrentForConditionalGeneration
 from seqviz.maps import AttentionMap
 from seqviz.pieces import Pieces
 from seqviz.translating.result import Translation
@@ -222,10 +217,16 @@ def saliency_values(
         for begin in range(0, len(target), copies):
             labels = wanted[begin : begin + copies]
             each = torch.arange(len(labels), device=device)
-            output, cache = _decode(
-                model, inputs[begin : begin + copies].expand(copies, -1), encoded, mask, cache
-            )  # (B, ≤ B, D)
-            logits = model.lm_head(output[each, each]) + model.final_logits_bias  # (≤ B, V)
+            decoded = core(
+                encoder_outputs=encoded,
+                attention_mask=mask,
+                decoder_input_ids=inputs[begin : begin + copies].expand(copies, -1),
+                cache=cache,
+                use_cache=True,
+            )
+            cache = decoded.cache
+            states = decoded.last_hidden_state[each, each]  # (≤ B, D)
+            logits = model.lm_head(states) + model.final_logits_bias  # (≤ B, V)
             log_probs = logits.float() if logits.element_size() < 4 else logits
             log_probs = log_probs.log_softmax(dim=-1)[each, labels]
             (gradient,) = torch.autograd.grad(
@@ -247,26 +248,6 @@ def _checked(name: str, ids: Sequence[int], size: int) -> list[int]:
                 "model's own tokenizer"
             )
     return found
-
-
-def _decode(
-    model: PreTrainedModel, input_ids: Tensor, encoded: Any, source_mask: Tensor, cache: Any
-) -> tuple[Tensor, Any]:
-    """Decoder states (B, T, D) for the next target tokens (B, T), and the cache behind them."""
-    decoder = model.model.decoder
-    if isinstance(model, RecurrentForConditionalGeneration):
-        output, cache, _, _ = decoder(input_ids, encoded, source_mask.bool(), cache)
-        return output, cache
-    if cache is None:
-        cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
-    output = decoder(
-        input_ids=input_ids,
-        encoder_hidden_states=encoded.last_hidden_state,
-        encoder_attention_mask=source_mask,
-        cache=cache,
-        use_cache=True,
-    ).last_hidden_state
-    return output, cache
 
 
 _cudnn = threading.Lock()

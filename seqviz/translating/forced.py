@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
-from transformers import MarianMTModel, PreTrainedModel
+from transformers import PreTrainedModel
 
 from seqviz.constants import MAX_SOURCE_PIECES, MAX_TARGET_PIECES
 from seqviz.translating.result import Candidate
@@ -77,24 +77,19 @@ def attention(
     targets = torch.tensor([target_ids], device=model.device)
     decoder_input_ids = as_decoder_inputs(model, targets)
     # The models without their output layers, of which nothing is needed here.
-    if isinstance(model, MarianMTModel):
-        output = model.model(
-            input_ids=input_ids,
-            attention_mask=mask,
-            decoder_input_ids=decoder_input_ids,
-            use_cache=False,
-            output_attentions=True,
-        )
-        found = {
-            "cross": output.cross_attentions,
-            "encoder": output.encoder_attentions,
-            "decoder": output.decoder_attentions,
-        }
-    else:
-        encoded = model.model.encoder(input_ids=input_ids, attention_mask=mask)
-        _, _, weights, _ = model.model.decoder(decoder_input_ids, encoded, mask.bool())
-        found = {"cross": (weights.unsqueeze(1),)}
-    return {kind: torch.cat(list(layers)) for kind, layers in found.items()}
+    output = model.model(
+        input_ids=input_ids,
+        attention_mask=mask,
+        decoder_input_ids=decoder_input_ids,
+        use_cache=False,
+        output_attentions=True,
+    )
+    found = {
+        "cross": output.cross_attentions,
+        "encoder": output.encoder_attentions,
+        "decoder": output.decoder_attentions,
+    }
+    return {kind: torch.cat(list(layers)) for kind, layers in found.items() if layers}
 
 
 def candidates(

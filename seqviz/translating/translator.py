@@ -17,12 +17,11 @@ from typing import Any, overload
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import MarianMTModel, PreTrainedModel
+from transformers import PreTrainedModel
 
 from seqviz import tokenizer as tokenizers
 from seqviz.architectures import num_parameters, stepper_for
 from seqviz.architectures.steps import Recorder
-from seqviz.maps import KINDS
 from seqviz.pieces import Pieces
 from seqviz.translating import forced, inputs, notes, output, search, unknown
 from seqviz.translating.forced import MAX_BATCH_PIECES
@@ -44,6 +43,8 @@ class Translator:
 
     Attributes:
         lowers_capitals: a text in capitals is read in small letters, and a note says so.
+        attention_kinds: kinds of attention that the model has; none where its decoder cannot look back.
+        has_one_vector: the decoder sees the source through one fixed vector and nothing else.
     """
 
     lowers_capitals = False
@@ -57,8 +58,7 @@ class Translator:
         training: dict[str, Any] | None = None,
     ) -> None:
         self.model = model.eval()
-        if isinstance(model, MarianMTModel):
-            model.set_attn_implementation("eager")  # the fused kernels do not return weights
+        model.set_attn_implementation("eager")  # the fused kernels do not return weights
         self.tokenizer = tokenizer
         self.name = name
         self.training = training or {}
@@ -66,6 +66,8 @@ class Translator:
         self._languages: tuple[str, str] = (*languages,) if len(languages) == 2 else ("en", "fr")
         self._reads_english = self._languages[0] == "en"
         self._stepper = stepper_for(model)
+        self.attention_kinds = self._stepper.attention_kinds
+        self.has_one_vector = self._stepper.has_one_vector
 
     def __repr__(self) -> str:
         tokens = self.training.get("target_tokens")
@@ -80,18 +82,6 @@ class Translator:
     @property
     def device(self) -> torch.device:
         return self.model.device
-
-    @property
-    def attention_kinds(self) -> tuple[str, ...]:
-        """Kinds of attention that the model has; none where its decoder cannot look back."""
-        if isinstance(self.model, MarianMTModel):
-            return KINDS
-        return ("cross",) if self.model.config.context == "attention" else ()
-
-    @property
-    def has_one_vector(self) -> bool:
-        """The decoder sees the source through one fixed vector and nothing else."""
-        return getattr(self.model.config, "context", None) == "fixed"
 
     @overload
     def translate(

@@ -1,0 +1,270 @@
+"""What Transformers asks of the recurrent models: loading, saving, fresh weights, caches, outputs.
+
+The models themselves stand in `recurrent` and `context`.
+
+Shapes: `B` batch (times beams), `S` source length, `T` target length, `D` embedding width, `W` recurrent width,
+`L` layers, `V` vocabulary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import GenerationMixin, PreTrainedModel
+from transformers import initialization as init
+from transformers.modeling_outputs import Seq2SeqLMOutput, Seq2SeqModelOutput
+
+from seqviz.architectures.context import Encoded, Prepared
+from seqviz.architectures.recurrent import (
+    RecurrentDecoder,
+    RecurrentEncoder,
+    State,
+    embedding,
+    initialize_recurrence,
+    shift_right,
+)
+from seqviz.architectures.recurrent_config import RecurrentConfig
+
+PAD_LOGIT = -1e4
+"""Logit of the padding token: no probability, no gradient, and finite in every number format."""
+
+Part = TypeVar("Part", bound=nn.Module)
+
+
+@dataclass
+class RecurrentCache:
+    """What a decoder keeps between two steps of decoding.
+
+    Attributes:
+        state: of the decoder.
+        prepared: what its context made of the source; the same at every step.
+        length: decoder steps taken so far.
+    """
+
+    state: State
+    prepared: Prepared
+    length: int = 0
+
+    is_compileable = False
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        """Decoder steps taken so far."""
+        return self.length
+
+    def reorder_cache(self, beam_idx: Tensor) -> None:
+        """Keep the rows `beam_idx`, in that order: the beams that beam search goes on with."""
+        hidden, cell = self.state
+        self.state = State(
+            hidden.index_select(0, beam_idx),
+            None if cell is None else cell.index_select(0, beam_idx),
+        )
+        self.prepared = tuple(part.index_select(0, beam_idx) for part in self.prepared)
+
+
+class RecurrentPreTrainedModel(PreTrainedModel):
+    """Loading, saving and initialisation shared by the classes below."""
+
+    config: RecurrentConfig
+    config_class = RecurrentConfig
+    base_model_prefix = "model"
+
+    @classmethod
+    def _supports_default_dynamic_cache(cls) -> bool:
+        return False
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        if isinstance(module, nn.RNNBase):
+            initialize_recurrence(module, self.config.forget_bias)
+        elif isinstance(module, nn.Linear):
+            init.xavier_uniform_(module.weight)
+            if module.bias is not None:
+                init.zeros_(module.bias)
+        elif isinstance(module, nn.Embedding):
+            table = torch.randn(module.weight.shape) * self.config.init_std
+            if module.padding_idx is not None:
+                table[module.padding_idx] = 0
+            init.copy_(module.weight, table)
+        elif isinstance(module, RecurrentForConditionalGeneration):
+            bias = torch.zeros(1, self.config.vocab_size)
+            bias[0, self.config.pad_token_id] = PAD_LOGIT
+            init.copy_(module.final_logits_bias, bias)
+
+    def _fresh(self, part: Part) -> Part:
+        """Draw the weights of a part as soon as it is made, so that what follows draws after it.
+
+        A model that is being loaded has no weights yet and draws none.
+        """
+        if not any(parameter.is_meta for parameter in part.parameters()):
+            part.apply(self._initialize_weights)
+        return part
+
+
+class RecurrentModel(RecurrentPreTrainedModel):
+    """Encoder and decoder over one embedding table."""
+
+    _tied_weights_keys = {
+        "encoder.embed_tokens.weight": "shared.weight",
+        "decoder.embed_tokens.weight": "shared.weight",
+    }
+
+    def __init__(self, config: RecurrentConfig) -> None:
+        super().__init__(config)
+        self.shared = embedding(config)
+        self.encoder = self._fresh(RecurrentEncoder(config))
+        self.decoder = self._fresh(RecurrentDecoder(config))
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.shared
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        self.shared = value
+        self.encoder.embed_tokens = value
+        self.decoder.embed_tokens = value
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        encoder_outputs: Encoded | None = None,
+        cache: RecurrentCache | None = None,
+        inputs_embeds: Tensor | None = None,
+        use_cache: bool = False,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
+        **kwargs: Any,
+    ) -> Seq2SeqModelOutput:
+        """Read the source and run target tokens through the decoder.
+
+        Args: as `RecurrentForConditionalGeneration.forward`.
+        Returns:
+            ``last_hidden_state``: what the output layer reads, (B, T, D).
+        """
+        if encoder_outputs is None:
+            encoder_outputs = self.encoder(
+                input_ids=input_ids,
+                attention_mask=attention_mask,
+                inputs_embeds=inputs_embeds,
+                output_hidden_states=output_hidden_states,
+            )
+        if attention_mask is None:
+            raise ValueError(
+                "expected attention_mask beside encoder_outputs, got none; pass the source's"
+            )
+        if decoder_input_ids is None:
+            raise ValueError("expected decoder_input_ids or labels, got neither")
+        vector = encoder_outputs.vector
+        if cache is None:
+            state = self.decoder.start(vector)
+            prepared = self.decoder.context.prepare(encoder_outputs, attention_mask.bool())
+            cache = RecurrentCache(state, prepared)
+        found = self.decoder(decoder_input_ids, vector, cache.state, cache.prepared)
+        steps = cache.length + decoder_input_ids.shape[1]
+        weights = found.weights if output_attentions else None
+        return Seq2SeqModelOutput(
+            last_hidden_state=found.output,
+            decoder_hidden_states=(found.states,) if output_hidden_states else None,
+            cross_attentions=None if weights is None else (weights.unsqueeze(1),),
+            encoder_last_hidden_state=encoder_outputs.last_hidden_state,
+            encoder_hidden_states=encoder_outputs.hidden_states,
+            **({"cache": RecurrentCache(found.state, cache.prepared, steps)} if use_cache else {}),
+        )
+
+
+class RecurrentForConditionalGeneration(RecurrentPreTrainedModel, GenerationMixin):
+    """The translator: `RecurrentModel` and the tied output layer."""
+
+    _tied_weights_keys = {
+        "lm_head.weight": "model.shared.weight",
+        "model.encoder.embed_tokens.weight": "model.shared.weight",
+        "model.decoder.embed_tokens.weight": "model.shared.weight",
+    }
+
+    def __init__(self, config: RecurrentConfig) -> None:
+        super().__init__(config)
+        self.model = RecurrentModel(config)
+        self.lm_head = nn.Linear(config.d_model, config.vocab_size, bias=False)
+        self.register_buffer("final_logits_bias", torch.zeros(1, config.vocab_size))
+        self.post_init()
+
+    @property
+    def looks_back(self) -> bool:
+        """The decoder chooses anew at every step what it sees of the source."""
+        return self.model.decoder.context.looks_back
+
+    @property
+    def has_one_vector(self) -> bool:
+        """The decoder sees the source through one fixed vector and nothing else."""
+        return self.model.decoder.context.has_one_vector
+
+    def get_encoder(self, modality: str | None = None) -> RecurrentEncoder:
+        return self.model.encoder
+
+    def get_decoder(self) -> RecurrentDecoder:
+        return self.model.decoder
+
+    def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
+        """Decoder input for teacher forcing: labels moved right behind the start token, (B, T)."""
+        return shift_right(
+            labels,
+            start_token_id=self.config.decoder_start_token_id,
+            pad_token_id=self.config.pad_token_id,
+        )
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        encoder_outputs: Encoded | None = None,
+        cache: RecurrentCache | None = None,
+        labels: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        use_cache: bool | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+        **kwargs: Any,
+    ) -> Seq2SeqLMOutput | tuple[Tensor, ...]:
+        """Score target tokens.
+
+        Args:
+            input_ids: source, (B, S), padding at the end; or give `encoder_outputs`.
+            attention_mask: 1 where a source token is real, (B, S); required.
+            decoder_input_ids: previous target tokens, (B, T); made from `labels` if missing.
+            encoder_outputs: what the encoder returned for this source.
+            cache: decoder state after the tokens before `decoder_input_ids`.
+            labels: target tokens, (B, T), -100 at padding; gives the mean loss in nats a token.
+            inputs_embeds: scaled source embeddings in place of `input_ids`, (B, S, D).
+        Returns:
+            logits (B, T, V); `cross_attentions` one (B, 1, T, S) if asked for and there are any.
+        Raises:
+            ValueError: no mask, or nothing to decode.
+        """
+        if decoder_input_ids is None and labels is not None:
+            decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
+        keep = self.config.use_cache if use_cache is None else use_cache
+        outputs = self.model(
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            decoder_input_ids=decoder_input_ids,
+            encoder_outputs=encoder_outputs,
+            cache=cache,
+            inputs_embeds=inputs_embeds,
+            use_cache=keep and labels is None,
+            output_attentions=bool(output_attentions),
+            output_hidden_states=bool(output_hidden_states),
+        )
+        logits = self.lm_head(outputs.last_hidden_state) + self.final_logits_bias  # (B, T, V)
+        loss = None
+        if labels is not None:
+            loss = functional.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())
+        rest = {key: value for key, value in outputs.items() if key != "last_hidden_state"}
+        result = Seq2SeqLMOutput(loss=loss, logits=logits, **rest)
+        return result if return_dict is not False else result.to_tuple()
