@@ -234,7 +234,7 @@ def test_switches_and_the_passage_that_goes_the_other_way(visit):
     assert shown.count() == 1 and "BLEU of the same text" in shown.inner_text()
     one.page.get_by_label(Language.of("en").template("length.natural")).check()
     assert shown.count() == 1 and "own length" in shown.inner_text()
-    one.page.get_by_label(Language.of("en").template("length.same_content")).check()
+    one.page.get_by_label(Language.of("en").template("length.same-content")).check()
     one.page.get_by_label("chrF", exact=True).check()
     assert shown.count() == 1 and "chrF of the same text" in shown.inner_text()
     told = one.page.locator("#measured .told:visible")
