@@ -232,19 +232,20 @@ def train(
 
     from seqviz import corpus, training
     from seqviz import tokenizer as tokenizers
+    from seqviz.training.processes import processes
 
     if threads:
         torch.set_num_threads(threads)
     runs = runs or _default_runs()
     shared = tokenizers.load(tokenizer)
     cache = runs / "encoded"
-    processes = training.processes()
+    together = processes()
 
     def note(text: str) -> None:
-        if processes.is_main_process:
+        if together.is_main_process:
             typer.echo(text, err=True)
 
-    with processes.main_process_first():  # the others then find the encoded corpora
+    with together.main_process_first():  # the others then find the encoded corpora
         sources = _mix(data, shared, cache, held_out or [], noise, seed)
         encoded_dev = None if dev is None else corpus.encode_corpus(dev, shared, cache)
     for encoded in [

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from seqviz import loss
 from seqviz.architectures import MODEL_NAMES
+from seqviz.training import loss
 
 
 @pytest.mark.parametrize("chunk", [3, 512])

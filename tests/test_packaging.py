@@ -33,7 +33,6 @@ LAYERS = [
     },
     {"tokenizer", "corpus", "data", "maps", "drawing"},
     {"architectures"},
-    {"loss"},
     {"translating", "training"},
     {
         *(

@@ -13,12 +13,28 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from accelerate import Accelerator
 from safetensors.torch import load_file
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-from seqviz import corpus, loss, training
+from seqviz import corpus, training
 from seqviz.architectures import build, num_parameters
-from seqviz.training import Recipe, SaveError, TrainingError, rate_factor
+from seqviz.training import (
+    Recipe,
+    SaveError,
+    TrainingError,
+    loop,
+    processes,
+    rate_factor,
+    signals,
+)
+from seqviz.training import loss as losses
+from seqviz.training import run as runs
+from seqviz.training.batches import batches
+from seqviz.training.log import Log, curve
+from seqviz.training.run import start_position
+from seqviz.training.signals import StopRequest
+from seqviz.training.state import save_checkpoint
 
 CONFIG = {"d_model": 16, "width": 16, "vector_size": 8, "attention_size": 8, "num_layers": 1}
 TRANSFORMER = {
@@ -64,7 +80,7 @@ def dev(folder, sentence_pairs, tiny_tokenizer):
 def no_cuda(monkeypatch):
     """The same numbers on every machine: these tests are about the loop, not about bf16."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(training, "bf16_pays", lambda device: False)
+    monkeypatch.setattr(processes, "bf16_pays", lambda device: False)
 
 
 class Trace:
@@ -80,7 +96,7 @@ class Trace:
 @pytest.fixture()
 def run(sources, tiny_tokenizer, tmp_path, monkeypatch):
     """``run(trace, …)`` calls `train` with small settings, in ``tmp_path / "run"``, and traces it."""
-    real_loss, real_factor = training.summed_loss, training.rate_factor
+    real_loss, real_factor = loop.summed_loss, runs.rate_factor
 
     def call(trace, *, stop_at=None, on_step=None, name="lstm-attention", data=None, **arguments):
         counting = True
@@ -109,8 +125,8 @@ def run(sources, tiny_tokenizer, tmp_path, monkeypatch):
             "out": tmp_path / "models" / name,
         }
         with monkeypatch.context() as patch:
-            patch.setattr(training, "summed_loss", loss)
-            patch.setattr(training, "rate_factor", factor)
+            patch.setattr(loop, "summed_loss", loss)
+            patch.setattr(runs, "rate_factor", factor)
             return training.train(
                 name, data or sources, tiny_tokenizer, **{**defaults, **arguments}, on_step=step
             )
@@ -391,7 +407,8 @@ class Clock:
 
     def __init__(self, monkeypatch, seconds_a_step):
         self.now, self.seconds_a_step = 100.0, seconds_a_step
-        monkeypatch.setattr(training, "time", SimpleNamespace(monotonic=lambda: self.now))
+        for module in (runs, signals):
+            monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
 
     def step(self, position, loss):
         self.now += self.seconds_a_step
@@ -584,9 +601,9 @@ class Killed(BaseException):
 def failing(monkeypatch, where, error, at=1):
     """The `at`-th call of ``training``'s `where` fails, and all later ones."""
     owner, name = {
-        "save_state": (training.Accelerator, "save_state"),
-        "flush": (training.os, "fsync"),
-        "rename": (training.os, "replace"),
+        "save_state": (Accelerator, "save_state"),
+        "flush": (os, "fsync"),
+        "rename": (os, "replace"),
     }[where]
     real, calls = getattr(owner, name), []
 
@@ -606,7 +623,7 @@ def test_killed_while_saving(run, tmp_path, uninterrupted, monkeypatch, where):
     trace = Trace()
     run(trace, tokens=BUDGET, stop_at=4)
     with monkeypatch.context() as patch:
-        patch.setattr(training.Log, "rewind", lambda *_: None)  # renames too
+        patch.setattr(Log, "rewind", lambda *_: None)  # renames too
         failing(patch, where, Killed())
         with pytest.raises(Killed):
             run(Trace(), tokens=BUDGET, stop_at=8)
@@ -624,7 +641,7 @@ def test_full_disk_while_saving(run, tmp_path, uninterrupted, monkeypatch, where
     trace = Trace()
     run(trace, tokens=BUDGET, stop_at=4)
     with monkeypatch.context() as patch:
-        patch.setattr(training.Log, "rewind", lambda *_: None)
+        patch.setattr(Log, "rewind", lambda *_: None)
         failing(patch, where, OSError(28, "No space left on device"))
         with pytest.raises(
             SaveError,
@@ -647,13 +664,13 @@ def test_killed_while_a_state_takes_the_place_of_another(
     """The same step saved twice: between the two renames neither has its name."""
     steps, final = uninterrupted
     run(Trace(), tokens=BUDGET, stop_at=4)
-    accelerator = training.Accelerator()
+    accelerator = Accelerator()
     state = tmp_path / "run" / "checkpoint-00000004"
     position = training.Position(**json.loads((state / "position.json").read_text()))
     with monkeypatch.context() as patch:
         failing(patch, "rename", Killed(), at=2 if second_rename else 1)
         with pytest.raises(Killed):
-            training.save_checkpoint(accelerator, tmp_path / "run", position)
+            save_checkpoint(accelerator, tmp_path / "run", position)
     assert state.exists() != second_rename
     trace = Trace()
     assert run(trace, tokens=BUDGET).finished
@@ -699,7 +716,7 @@ def test_a_rename_that_fails_brings_the_model_back(finished, tmp_path, tiny_toke
             raise OSError(28, "No space left on device")
         real(source, target)
 
-    monkeypatch.setattr(training.os, "replace", replace)
+    monkeypatch.setattr(os, "replace", replace)
     with pytest.raises(OSError, match="No space left"):
         training.save_model(build("transformer", 300, **TRANSFORMER), tiny_tokenizer, out, {})
     assert (out / "old").exists() and [p.name for p in out.parent.iterdir()] == ["transformer"]
@@ -719,7 +736,7 @@ def test_no_room_for_the_finished_model(run, tmp_path, uninterrupted, monkeypatc
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(training, "save_model", full)
+        patch.setattr(loop, "save_model", full)
         with pytest.raises(SaveError, match="expected to write the finished model in .*make room"):
             run(Trace(), tokens=BUDGET)
     trace = Trace()
@@ -795,7 +812,7 @@ def test_run_begun_before_the_tokenizer_was_recorded(run, tmp_path):
 def test_loss_that_is_not_finite(run, tmp_path, uninterrupted, monkeypatch):
     """Said at once; the state before stays, and the run goes on from it."""
     steps, final = uninterrupted
-    real = loss.linear_cross_entropy
+    real = losses.linear_cross_entropy
     calls = []
 
     def diverging(*args, **kwargs):
@@ -804,7 +821,7 @@ def test_loss_that_is_not_finite(run, tmp_path, uninterrupted, monkeypatch):
 
     trace = Trace()
     with monkeypatch.context() as patch:
-        patch.setattr(loss, "linear_cross_entropy", diverging)
+        patch.setattr(losses, "linear_cross_entropy", diverging)
         with pytest.raises(
             TrainingError, match="expected a finite loss, got nan .* at step 5; .*lower"
         ):
@@ -850,12 +867,12 @@ def test_every_epoch_has_all_text_and_other_joins(sources):
     """The loop plans each epoch anew: the same text, joined and batched differently."""
     accelerator = SimpleNamespace(process_index=0, num_processes=1)
     position = training.Position()
-    made = training._batches(sources, RECIPE, position, accelerator, 1, 299, 0)
+    made = batches(sources, RECIPE, position, accelerator, 1, 299, 0)
     epochs: list[list[list[int]]] = []
     for number in range(3):
         rows = []
         for _ in range(steps_of_an_epoch(sources, number)):
-            (chunk,) = next(made)[0].chunks
+            (chunk,) = next(made).chunks
             rows += [row[row != -100].tolist() for row in chunk.labels]
         assert position.epoch == number
         epochs.append(rows)
@@ -870,10 +887,8 @@ def test_processes_share_a_batch(sources, processes):
 
     def steps(process, of, accumulate=2):
         accelerator = SimpleNamespace(process_index=process, num_processes=of)
-        made = training._batches(
-            sources, RECIPE, training.Position(), accelerator, accumulate, 299, 0
-        )
-        return [next(made)[0] for _ in range(25)]
+        made = batches(sources, RECIPE, training.Position(), accelerator, accumulate, 299, 0)
+        return [next(made) for _ in range(25)]
 
     def sentences(chunks):
         return sorted(
@@ -898,10 +913,8 @@ def test_gradient_of_a_batch_is_that_of_its_mean_loss(sources):
     model = build("lstm-attention", 300, seed=1, **CONFIG)
     accelerator = SimpleNamespace(process_index=0, num_processes=1)
     for accumulate in (1, 3):
-        made = training._batches(
-            sources, RECIPE, training.Position(), accelerator, accumulate, 299, 0
-        )
-        step = next(made)[0]
+        made = batches(sources, RECIPE, training.Position(), accelerator, accumulate, 299, 0)
+        step = next(made)
         model.zero_grad()
         for chunk in step.chunks:
             loss = training.summed_loss(model, chunk, torch.device("cpu"))
@@ -957,7 +970,7 @@ def test_start_from_weights(run, finished, tmp_path):
 def test_start_from_has_the_weights(finished, tmp_path):
     _, model_folder, _ = finished
     model = build("transformer", 300, seed=9, **TRANSFORMER)
-    training._start_from(model, model_folder)
+    start_position(model, model_folder)
     stored = load_file(model_folder / "model.safetensors")
     state = model.state_dict()
     assert all(torch.equal(state[key], value.float()) for key, value in stored.items())
@@ -1033,13 +1046,13 @@ def test_log_has_nothing_beyond_the_state(run, tmp_path, dev):
 
 
 def log_rows_end(folder: Path) -> int:
-    return training.Log(folder / "log.jsonl", True).rows()[-1]["step"]
+    return Log(folder / "log.jsonl", True).rows()[-1]["step"]
 
 
 def test_curve_is_thinned_and_keeps_the_last_point():
     rows = [{"tokens": n, "loss": 5 - n / 1000} for n in range(1, 1001)]
     rows += [{"tokens": 900, "dev_loss": 3.0}, {"tokens": 900, "dev_loss": 3.0}]
-    curves = training.curve(rows, points=100)
+    curves = curve(rows, points=100)
     assert len(curves["train"]) == 100 and curves["train"][-1] == [1000, 4.0]
     assert curves["dev"] == [[900, 3.0]]
 
@@ -1077,7 +1090,7 @@ def test_a_second_signal_interrupts(run):
 def test_signals_in_close_succession_are_one_under_a_launcher(monkeypatch):
     """A terminal signals the processes and their launcher, which passes it on."""
     clock = Clock(monkeypatch, 2.0)
-    stop = training._StopRequest(grace=5.0)
+    stop = StopRequest(grace=5.0)
     for _ in range(3):
         stop._handle(signal.SIGTERM, None)
         clock.step(None, None)
@@ -1089,7 +1102,7 @@ def test_signals_in_close_succession_are_one_under_a_launcher(monkeypatch):
 def test_precision(run, tmp_path, monkeypatch):
     """bf16 is recorded, and other than none; a typing error is said."""
     losses = {}
-    monkeypatch.setattr(training, "bf16_pays", lambda device: True)
+    monkeypatch.setattr(processes, "bf16_pays", lambda device: True)
     for precision in ("auto", "no", "bf16"):
         trace = Trace()
         result = run(
@@ -1098,7 +1111,7 @@ def test_precision(run, tmp_path, monkeypatch):
         )  # fmt: skip
         losses[precision] = [loss for _, _, loss in trace.steps]
         assert result.report["precision"] == ("fp32" if precision == "no" else "bf16")
-        training.Accelerator().state._reset_state(reset_partial_state=True)
+        Accelerator().state._reset_state(reset_partial_state=True)
     assert losses["auto"] == losses["bf16"] != losses["no"]
     assert losses["bf16"] == pytest.approx(losses["no"], abs=0.05)
     with pytest.raises(TrainingError, match="mixed precision of bf16, no or auto, got 'fp8'; give"):

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from transformers import PreTrainedModel
 
+from seqviz import corpus
 from seqviz.architectures.recurrent import shift_right
 
 _CHUNK = 512
@@ -133,3 +136,52 @@ def _leave_out_name(module: nn.Module, state: dict[str, Any], prefix: str, metad
     """The model's own names, as if nothing were around it."""
     for name in [name for name in state if name.startswith(f"{prefix}model.")]:
         state[prefix + name.removeprefix(f"{prefix}model.")] = state.pop(name)
+
+
+def summed_loss(model: nn.Module, batch: corpus.Batch, device: torch.device) -> Tensor:
+    """Cross-entropy of a batch summed over its real target tokens, in nats; teacher forcing.
+
+    Args:
+        model: one of the project's models, or a `SequenceLoss` of it, wrapped or not.
+    """
+    if isinstance(model, PreTrainedModel):
+        model = SequenceLoss(model)
+    return model(
+        input_ids=torch.from_numpy(batch.input_ids).to(device),
+        attention_mask=torch.from_numpy(batch.attention_mask).to(device),
+        labels=torch.from_numpy(batch.labels).to(device),
+    )
+
+
+@torch.no_grad()
+def mean_loss(
+    model: PreTrainedModel,
+    data: corpus.EncodedCorpus,
+    device: torch.device,
+    *,
+    sample: int,
+    batch_tokens: int = 4_000,
+) -> float:
+    """Teacher-forced loss on single sentences, nats a target token.
+
+    Args:
+        sample: pairs taken at even distances over the corpus; all if it has no more.
+    """
+    was_training = model.training
+    model.eval()
+    config = model.config
+    chosen = np.unique(np.linspace(0, len(data) - 1, min(sample, len(data))).astype(int))
+    pairs = sorted(
+        (data.ids(int(i)) for i in chosen), key=lambda pair: (len(pair[1]), len(pair[0]))
+    )
+    total, tokens = 0.0, 0
+    while pairs:
+        rows = max(1, batch_tokens // (len(pairs[-1][1]) + 1))
+        part, pairs = pairs[-rows:], pairs[:-rows]
+        batch = corpus.make_batch(
+            part, pad_token_id=config.pad_token_id, eos_token_id=config.eos_token_id
+        )
+        total += summed_loss(model, batch, device).item()
+        tokens += batch.num_target_tokens
+    model.train(was_training)
+    return total / tokens

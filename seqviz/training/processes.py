@@ -1,0 +1,126 @@
+"""Processes that share a run: what one knows, all must know; and the precision that all compute in."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator, PartialState
+from accelerate.state import AcceleratorState
+from accelerate.utils.environment import parse_flag_from_env
+from accelerate.utils.operations import broadcast_object_list
+
+from seqviz.training.errors import TrainingError
+
+
+def any_of(accelerator: Accelerator, *flags: bool) -> list[bool]:
+    """For each flag, true in every process if it is true in one."""
+    if accelerator.num_processes == 1:
+        return list(flags)
+    sums: Any = torch.tensor([float(flag) for flag in flags], device=accelerator.device)
+    return [value > 0 for value in accelerator.reduce(sums, "sum").tolist()]
+
+
+def of_main(value: Any, accelerator: Accelerator) -> Any:
+    """The main process's value, in every process."""
+    return broadcast_object_list([value])[0] if accelerator.num_processes > 1 else value
+
+
+def processes() -> PartialState:
+    """The processes that work together, for what they do before `train`.
+
+    They wait for one another up to an hour: the first one may have a large corpus to encode.
+    """
+    on_cpu = parse_flag_from_env("ACCELERATE_USE_CPU")  # as `Accelerator` itself asks
+    return PartialState(on_cpu, timeout=timedelta(hours=1))
+
+
+PRECISIONS = {"no": "fp32", "bf16": "bf16"}
+"""What Accelerate calls it, and what reports do."""
+
+
+def precision_of(asked: str, run_folder: Path) -> str:
+    """What Accelerate is told; a run that goes on keeps its own.
+
+    Raises:
+        TrainingError: no such precision, another one than the run's, or one that this machine has not.
+    """
+    if asked not in ("auto", *PRECISIONS):
+        raise TrainingError(
+            f"expected a mixed precision of bf16, no or auto, got {asked!r}; give one of these"
+        )
+    state = processes()
+    device = state.device
+    own = _own_precision(run_folder)
+    if own and asked not in ("auto", own):
+        raise TrainingError(
+            f"expected {PRECISIONS[own]}, the precision of the run in {run_folder}, got {asked!r}; leave "
+            "--mixed-precision out or use another run folder"
+        )
+    if own == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():
+        raise TrainingError(
+            f"expected a GPU with bf16, the precision of the run in {run_folder}, got one without; go on "
+            "where there is one, or on the CPU with ACCELERATE_USE_CPU=1"
+        )
+    if own is None and asked == "auto":
+        asked = "bf16" if bf16_pays(device) else "no"
+        # Every process has measured for itself; one answer must hold for all.
+        asked = broadcast_object_list([asked])[0] if state.num_processes > 1 else asked
+    return own or asked
+
+
+def _own_precision(run_folder: Path) -> str | None:
+    """The precision that a run was begun in; None for a new run, and for one that did not record it."""
+    try:
+        settings = json.loads((run_folder / "settings.json").read_text(encoding="utf-8"))
+        return settings.get("precision")
+    except (OSError, ValueError, AttributeError):
+        return None  # `_claim` says what is wrong
+
+
+def accelerator_in(precision: str) -> Accelerator:
+    """Accelerate keeps the precision of a process's first run; a later run may have another."""
+    if AcceleratorState._shared_state and AcceleratorState().mixed_precision != precision:
+        AcceleratorState._reset_state()
+    return Accelerator(mixed_precision=precision)
+
+
+@functools.cache
+def bf16_pays(device: torch.device) -> bool:
+    """Whether bf16 is the faster precision here: on a GPU that has it; on a CPU by a product of each.
+
+    On some processors bf16 has its own units, on others it is slower than float32. A quarter more is asked
+    for, since converting costs something, too.
+    """
+    if device.type != "cpu":
+        return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+
+    def seconds(kind: torch.dtype) -> float:
+        """Of the output layer's product with 512 states, the best of some within half a second."""
+        states, table = torch.ones(512, 256, dtype=kind), torch.ones(256, 8000, dtype=kind)
+        best, end = math.inf, time.perf_counter() + 0.5
+        while time.perf_counter() < end:
+            began = time.perf_counter()
+            torch.mm(states, table)
+            best = min(best, time.perf_counter() - began)
+        return best
+
+    return seconds(torch.float32) > 1.25 * seconds(torch.bfloat16)
+
+
+def check_processes(accelerator: Accelerator) -> None:
+    """Refuse to train as several strangers that believe to be alone and write into one folder."""
+    launched = int(os.environ.get("WORLD_SIZE", 1))
+    if launched != accelerator.num_processes:
+        raise TrainingError(
+            f"expected {launched} processes, as the launcher says, got {accelerator.num_processes} that "
+            "can work together; start one process for each GPU of this machine, or set "
+            "ACCELERATE_USE_CPU=1 to train on the CPU"
+        )

@@ -1,0 +1,415 @@
+"""A run: its model and optimisers, where it stands, its log, and when it saves and ends."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from accelerate import Accelerator
+from safetensors import SafetensorError
+from torch import nn
+from tqdm import tqdm
+
+from seqviz import corpus
+from seqviz.architectures import build
+from seqviz.files import recover
+from seqviz.training.batches import Step
+from seqviz.training.errors import DivergedError, TrainingError
+from seqviz.training.log import Log
+from seqviz.training.loss import SequenceLoss, mean_loss
+from seqviz.training.processes import (
+    accelerator_in,
+    any_of,
+    check_processes,
+    of_main,
+    precision_of,
+)
+from seqviz.training.recipe import Recipe, optimizers, rate_factor
+from seqviz.training.state import (
+    Position,
+    checkpoints,
+    load_checkpoint,
+    load_weights,
+    save_checkpoint,
+)
+from seqviz.training.writing import writing
+
+
+class Run:
+    """Found again in its folder, or begun there.
+
+    A cool-down has a folder of its own, so that the state before it stays: a later call with a larger budget
+    goes on from there.
+
+    Args: as `seqviz.training.train` has them.
+    Attributes:
+        weights: the model itself.
+        model: the model with its loss, wrapped for the processes that share it.
+        optimizers: of its matrices and of all else.
+        position: where the run stands.
+        asked: a signal asked the call to end.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        sources: Sequence[corpus.Source],
+        tokenizer: Any,
+        folder: Path,
+        out: Path,
+        *,
+        recipe: Recipe,
+        tokens: int,
+        minutes: float,
+        save_minutes: float,
+        dev: corpus.EncodedCorpus | None,
+        dev_sample: int,
+        dev_every_tokens: int,
+        start_from: str | os.PathLike[str] | None,
+        config: dict[str, Any] | None,
+        mixed_precision: str,
+    ) -> None:
+        if tokens <= 0 and minutes <= 0:
+            raise TrainingError("expected a budget, got none; give --tokens or --minutes")
+        self.name, self.sources, self.folder, self.recipe = name, sources, folder, recipe
+        self.tokens, self.minutes, self.save_minutes = tokens, minutes, save_minutes
+        self.dev, self.dev_sample, self.dev_every_tokens = dev, dev_sample, dev_every_tokens
+        self.accelerator = accelerator_in(precision_of(mixed_precision, folder))
+        check_processes(self.accelerator)
+        if self.accelerator.is_main_process:
+            recover(out)
+        claim(folder, name, recipe, sources, tokenizer, config, self.accelerator)
+        self.weights = build(name, len(tokenizer), seed=recipe.seed, **(config or {}))
+        if self.device.type == "cpu":
+            # Fused attention takes several times as long as plain products for sentences of some ten words.
+            self.weights.set_attn_implementation("eager")
+        self.position = Position()
+        if start_from is not None and not checkpoints(folder):
+            self.position = start_position(self.weights, Path(start_from))
+        self.model, *self.optimizers = self.accelerator.prepare(
+            SequenceLoss(self.weights), *optimizers(self.weights, recipe)
+        )
+        self._full_rates = [[g["lr"] for g in opt.param_groups] for opt in self.optimizers]
+        self._restore()
+        self.log = Log(folder / "log.jsonl", self.accelerator.is_main_process)
+        self.log.rewind(self.position.tokens)
+
+        self.asked = False
+        self._started = self._last_save = self._last_said = time.monotonic()
+        self._seconds_before, self._tokens_before = self.position.seconds, self.position.tokens
+        self._next_dev = (self.position.tokens // dev_every_tokens + 1) * dev_every_tokens
+        self._smoothed: float | None = None
+        self._recent: list[tuple[float, int]] = []
+        self._bar = tqdm(
+            total=tokens or None,
+            initial=self.position.tokens,
+            desc=name,
+            unit=" tokens",
+            unit_scale=True,
+            disable=not (self.accelerator.is_main_process and sys.stderr.isatty()),
+        )
+
+    @property
+    def device(self) -> Any:
+        return self.accelerator.device
+
+    def say(self, text: str) -> None:
+        if self.accelerator.is_main_process:
+            tqdm.write(text, file=sys.stderr)
+
+    # -----------------------------------------------------------------------------------------
+    # Saved and found again
+
+    def _restore(self) -> None:
+        """Go on from the newest whole state: of the cool-down to this budget, or of the run."""
+        tokens, cooling = self.tokens, self._cooldown_folder(self.tokens)
+        found = tokens and load_checkpoint(self.accelerator, cooling, self.say)
+        found = found or load_checkpoint(self.accelerator, self.folder, self.say)
+        cooled = bool(tokens and checkpoints(cooling))
+        if found:
+            self.position = found
+            self.say(f"{self.name}: going on after {found.tokens:,} target tokens")
+        elif cooled or checkpoints(self.folder):
+            raise TrainingError(
+                f"expected a whole saved state in {self.folder}, none of those there can be read; to begin "
+                "anew use another run folder or delete this one"
+            )
+        seen, self.position.budget = self.position.tokens, tokens
+        if not tokens or cooled:
+            return
+        if seen >= tokens:
+            raise TrainingError(
+                f"expected a budget over the {seen:,} target tokens that the run has seen at the full rate, "
+                f"got {tokens:,}; there is no room for a cool-down, give a larger one"
+            )
+        if seen > self._cooldown_begins(tokens):
+            self.say(
+                f"{self.name}: the run has already seen {seen:,} of {tokens:,} tokens at the full rate; "
+                "the cool-down is shorter than usual"
+            )
+
+    def _cooldown_begins(self, budget: int) -> float:
+        return (1 - self.recipe.cooldown) * budget
+
+    def _cooldown_folder(self, budget: int) -> Path:
+        return self.folder / f"cooldown-{budget}"
+
+    def save(self) -> None:
+        """Save the state, in the folder of the cool-down once that has begun."""
+        self.position.seconds = self.seconds
+        budget = self.position.budget
+        cooling = budget and self.position.tokens > self._cooldown_begins(budget)
+        folder = self._cooldown_folder(budget) if cooling else self.folder
+        save_checkpoint(self.accelerator, folder, self.position)
+        self._last_save = time.monotonic()
+
+    # -----------------------------------------------------------------------------------------
+    # Before a step
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the budget is spent."""
+        return bool(self.position.budget) and self.position.tokens >= self.position.budget
+
+    def must_end(self, step: Step, asked: bool) -> bool:
+        """Save where it is due; whether the call must end before this step, with the state saved.
+
+        Args:
+            asked: a signal asked this process to end.
+        """
+        # Clocks and signals differ between processes, what follows from them must not.
+        elapsed = self._elapsed()
+        open_end = bool(self.minutes and not self.tokens and not self.position.budget)
+        asked, time_is_over, cool_down, due = any_of(
+            self.accelerator,
+            asked,
+            bool(self.minutes and self.tokens) and elapsed > 60 * self.minutes,
+            open_end and elapsed > 48 * self.minutes,
+            time.monotonic() - self._last_save > 60 * self.save_minutes,
+        )
+        if cool_down:
+            self._cool_down_now()
+        if asked:
+            self.asked = True
+            self.say(f"{self.name}: saving, then ending; a second signal ends at once")
+        begins = self._cooldown_begins(self.tokens)
+        seen = self.position.tokens
+        before_cooldown = self.tokens and seen <= begins < seen + step.num_target_tokens
+        if asked or time_is_over or before_cooldown or due:
+            self.save()
+        return asked or time_is_over
+
+    def _cool_down_now(self) -> None:
+        """Four fifths of the time are over: what the rest allows becomes the budget."""
+        self.save()
+        seen, elapsed = self.position.tokens, self._elapsed()
+        speed = (seen - self._tokens_before) / elapsed
+        left = max(60.0 * self.minutes - elapsed, 0.25 * elapsed)
+        more = of_main(max(self.recipe.batch_tokens, int(speed * left)), self.accelerator)
+        self.position.budget = seen + more
+        self.recipe = replace(self.recipe, cooldown=1 - seen / self.position.budget)
+
+    # -----------------------------------------------------------------------------------------
+    # In a step
+
+    def set_rates(self) -> None:
+        """Give the optimisers the learning rates of this step."""
+        at = self.position
+        self._factor = rate_factor(at.tokens, self.recipe, at.budget, at.warmup_from)
+        for optimizer, rates in zip(self.optimizers, self._full_rates, strict=True):
+            for group, rate in zip(optimizer.param_groups, rates, strict=True):
+                group["lr"] = rate * self._factor
+
+    def check_finite(self, loss: float, norm: float) -> None:
+        if not math.isfinite(loss) or not math.isfinite(norm):
+            raise DivergedError(
+                f"expected a finite loss, got {loss} (gradient norm {norm}) at step {self.position.step}; the "
+                "last whole state is kept, try a lower learning rate"
+            )
+
+    def advance(self, step: Step, loss: float) -> None:
+        """Count a step that was taken."""
+        self.position.step += 1
+        self.position.tokens += step.num_target_tokens
+        self.position.batch += 1
+        for words, count in zip(*np.unique(step.source_words, return_counts=True), strict=True):
+            self.position.length_histogram[min(int(words), corpus.MAX_SOURCE_WORDS)] += int(count)
+        self._smoothed = loss if self._smoothed is None else 0.95 * self._smoothed + 0.05 * loss
+        self._recent.append((loss * step.num_target_tokens, step.num_target_tokens))
+        self._bar.update(step.num_target_tokens)
+        self._bar.set_postfix(loss=f"{self._smoothed:.3f}", refresh=False)
+
+    def note(self, norm: float) -> None:
+        """Say and log what is due after a step; take the validation loss where that is due."""
+        at = self.position
+        if self._bar.disable and time.monotonic() - self._last_said > 30:
+            self._last_said = time.monotonic()
+            budget = f" of {at.budget:,}" if at.budget else ""
+            self.say(f"{self.name}: {at.tokens:,}{budget} tokens, {self._progress()}")
+        if at.step % 20 == 0:
+            self.log.add(
+                step=at.step,
+                tokens=at.tokens,
+                loss=sum(part for part, _ in self._recent)
+                / sum(count for _, count in self._recent),
+                rate_factor=round(self._factor, 4),
+                gradient_norm=round(norm, 4),
+                seconds=round(self.seconds, 1),
+                tokens_per_second=round(self._speed(), 1),
+            )
+            self._recent = []
+        if self.dev is not None and at.tokens >= self._next_dev:
+            self._next_dev += self.dev_every_tokens
+            if self.accelerator.is_main_process:
+                loss = self.validate()
+                self.say(
+                    f"{self.name}: {at.tokens:,} tokens, {self._progress(f', dev loss {loss:.3f}')}"
+                )
+            self.accelerator.wait_for_everyone()
+
+    def _progress(self, more: str = "") -> str:
+        return f"loss {self._smoothed:.3f}{more}, {self._speed():,.0f} tokens/s"
+
+    # -----------------------------------------------------------------------------------------
+    # At the end
+
+    def validate(self) -> float | None:
+        """The validation loss, which the log keeps; None without a development corpus."""
+        if self.dev is None:
+            return None
+        loss = mean_loss(self.weights, self.dev, self.device, sample=self.dev_sample)
+        self.log.add(tokens=self.position.tokens, step=self.position.step, dev_loss=loss)
+        return loss
+
+    def close(self) -> None:
+        self._bar.close()
+        self.position.seconds = self.seconds
+
+    def _elapsed(self) -> float:
+        """Seconds of this call."""
+        return time.monotonic() - self._started
+
+    @property
+    def seconds(self) -> float:
+        """Of all calls of the run."""
+        return self._seconds_before + self._elapsed()
+
+    def _speed(self) -> float:
+        """Target tokens a second in this call."""
+        return (self.position.tokens - self._tokens_before) / self._elapsed()
+
+
+# ---------------------------------------------------------------------------------------------
+# How it begins
+
+
+def _differences(before: Any, now: Any) -> str:
+    """What has changed, item by item where there are any."""
+    if not (isinstance(before, dict) and isinstance(now, dict)):
+        return f"{before} → {now}"
+    changed = [key for key in {**before, **now} if before.get(key) != now.get(key)]
+    return ", ".join(f"{key} {before.get(key)} → {now.get(key)}" for key in changed)
+
+
+def claim(
+    run_folder: Path,
+    name: str,
+    recipe: Recipe,
+    sources: Sequence[corpus.Source],
+    tokenizer: Any,
+    config: dict[str, Any] | None,
+    accelerator: Accelerator,
+) -> None:
+    """Write the settings of a new run, or check that they are those of the run found."""
+    settings = {
+        "model": name,
+        "recipe": asdict(recipe),
+        "config": config or {},
+        "data": [_identity(source) for source in sources],
+        "tokenizer": hashlib.sha256(
+            json.dumps(tokenizer.get_vocab(), sort_keys=True).encode()
+        ).hexdigest(),
+        "precision": accelerator.mixed_precision,
+    }
+    path = run_folder / "settings.json"
+    if path.is_file():
+        try:
+            found = dict(json.loads(path.read_text(encoding="utf-8")))
+        except ValueError as error:
+            raise TrainingError(
+                f"expected the settings of the run in {path}, which is damaged ({error}); delete the file "
+                "if the command is the one that began the run"
+            ) from None
+        for key, value in settings.items():
+            # Runs begun before tokenizer and precision were recorded go on.
+            if found.get(key, value) != value:
+                raise TrainingError(
+                    f"expected the {key} of the run in {run_folder}, got another: "
+                    f"{_differences(found.get(key), value)}; use the same settings or another run folder"
+                )
+    elif accelerator.is_main_process:
+        aside = path.with_suffix(".partial")
+        with writing("the settings of the run", run_folder, 10_000):
+            run_folder.mkdir(parents=True, exist_ok=True)
+            aside.write_text(json.dumps(settings, indent=1), encoding="utf-8")
+            os.replace(aside, path)
+    accelerator.wait_for_everyone()
+    for _ in range(60):
+        if path.is_file():
+            return
+        time.sleep(1)  # what another machine writes may take a while to show
+    raise TrainingError(
+        f"expected a run folder that all machines share, got {run_folder}, in which the settings that "
+        "the main process wrote are not to be seen; give --runs on a shared disk"
+    )
+
+
+def _identity(source: corpus.Source) -> list[Any]:
+    """What a run must find again of a corpus when it goes on."""
+    information = source.corpus.information
+    settings = {key: information[key] for key in ("longest", "noise") if key in information}
+    return [
+        information["sha256"],
+        len(source.corpus),
+        source.repeat,
+        *([settings] if settings else []),
+    ]
+
+
+def start_position(model: nn.Module, folder: Path) -> Position:
+    """Load weights into a fresh model; the position follows what they have seen.
+
+    Raises:
+        TrainingError: no such folder, a damaged file, or weights of another architecture.
+    """
+    try:
+        training = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+        position = Position(
+            step=training["steps"],
+            tokens=training["target_tokens"],
+            epoch=training["next"]["epoch"],
+            batch=training["next"]["batch"],
+            seconds=training["seconds"],
+            warmup_from=training["target_tokens"],
+            length_histogram=training["length_histogram"],
+            started_from={
+                "target_tokens": training["target_tokens"],
+                "dev_loss": training["dev_loss"],
+            },
+        )
+        load_weights(model, folder / "model.safetensors")
+    except (OSError, ValueError, KeyError, SafetensorError, RuntimeError) as error:
+        raise TrainingError(
+            f"expected a model folder of the same architecture in {folder}, with training.json and "
+            f"model.safetensors, got {type(error).__name__}: {str(error)[:300]}; check the folder"
+        ) from error
+    return position
