@@ -39,4 +39,6 @@ def test_corpora_encoded_by_older_code_are_found(folder, sources):  # noqa: F811
         )
         for file in old.glob("*.npy"):
             assert (new / file.name).read_bytes() == file.read_bytes()
-    assert sum((folder / "encoded" / old.name).is_dir() for old in (BEFORE / "encoded").iterdir()) == 2
+    assert (
+        sum((folder / "encoded" / old.name).is_dir() for old in (BEFORE / "encoded").iterdir()) == 2
+    )
