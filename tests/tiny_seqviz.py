@@ -60,7 +60,7 @@ def command_line(*arguments: str) -> None:
         _kill_itself(int(kill))
     train = training.train
     record = os.environ.get("RECORD")
-    trace = _Trace(Path(record), training) if record else None
+    trace = _Trace(Path(record)) if record else None
 
     def on_step(position: Any, loss: float) -> None:
         for call in _after_step:
@@ -123,15 +123,17 @@ class _Trace:
     Gradients go to a file of their own, as the optimizers get them.
     """
 
-    def __init__(self, folder: Path, training: Any) -> None:
+    def __init__(self, folder: Path) -> None:
         import torch
+
+        from seqviz.training import loop, run
 
         self.folder, self.rank = folder, os.environ.get("RANK", "0")
         self.rows: list[list[list[int]]] = []
         self.rates: list[float] = []
         self.gradients: list[torch.Tensor] = []
         self.wrote: list[str] = []
-        summed_loss, optimizers = training.summed_loss, training.optimizers
+        summed_loss, optimizers = loop.summed_loss, run.optimizers
 
         def loss(model: Any, batch: Any, device: Any) -> Any:
             if model.training:
@@ -154,7 +156,7 @@ class _Trace:
                 optimizer.register_step_pre_hook(before)
             return result
 
-        training.summed_loss, training.optimizers = loss, made
+        loop.summed_loss, run.optimizers = loss, made
         sys.addaudithook(self.audit)
 
     def audit(self, event: str, args: tuple[Any, ...]) -> None:
