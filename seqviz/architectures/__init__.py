@@ -29,20 +29,10 @@ from seqviz.constants import (
     MAX_TARGET_PIECES,
     MODEL_NAMES,
     MODELS,
+    Kind,
 )
 
 _WIDTHS = {"rnn": 848, "lstm": 432}
-_RECURRENT: dict[str, dict[str, Any]] = {
-    name: {
-        "cell": kind.cell,
-        "context": kind.context,
-        "width": _WIDTHS[kind.cell],
-        "vector_size": 432,
-    }
-    for name, kind in (MODELS | ABLATIONS).items()
-    if kind.is_recurrent
-}
-
 _STEPPERS: dict[str, Any] = {
     RecurrentConfig.model_type: RecurrentStepper,
     MarianConfig.model_type: TransformerStepper,
@@ -67,23 +57,14 @@ def build(
     """
     if seed is not None:
         torch.manual_seed(seed)
-    if name == "transformer":
-        model: PreTrainedModel = build_transformer(transformer_config(vocab_size, **overrides))
-    elif name in _RECURRENT:
-        pad = vocab_size - 1
-        config = RecurrentConfig(
-            **{
-                "vocab_size": vocab_size,
-                "pad_token_id": pad,
-                "decoder_start_token_id": pad,
-                **_RECURRENT[name],
-                **overrides,
-            }
-        )
-        model = RecurrentForConditionalGeneration(config)
-    else:
+    kind = (MODELS | ABLATIONS).get(name)
+    if kind is None:
         known = ", ".join(MODEL_NAMES + ABLATION_NAMES)
         raise ValueError(f"expected a model name, one of {known}; got {name!r}")
+    if kind.is_recurrent:
+        model: PreTrainedModel = _build_recurrent(kind, vocab_size, **overrides)
+    else:
+        model = build_transformer(transformer_config(vocab_size, **overrides))
     model.generation_config = GenerationConfig(
         max_length=MAX_TARGET_PIECES + 1,
         num_beams=1,
@@ -93,6 +74,20 @@ def build(
         decoder_start_token_id=vocab_size - 1,
     )
     return model.train()
+
+
+def _build_recurrent(kind: Kind, vocab_size: int, **overrides: Any) -> PreTrainedModel:
+    pad = vocab_size - 1
+    settings = {
+        "vocab_size": vocab_size,
+        "pad_token_id": pad,
+        "decoder_start_token_id": pad,
+        "cell": kind.cell,
+        "context": kind.context,
+        "width": _WIDTHS[kind.cell],
+        "vector_size": 432,
+    }
+    return RecurrentForConditionalGeneration(RecurrentConfig(**{**settings, **overrides}))
 
 
 def stepper_for(model: PreTrainedModel) -> ModelStepper:
