@@ -1,0 +1,100 @@
+"""Options that several commands have, and what they mean."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from seqviz.corpus import Source
+    from seqviz.data.mix import Part
+
+Data = Annotated[
+    list[str],
+    typer.Option(
+        "--data",
+        help="Corpus file (document, source, target; plain, .gz or .xz). FILE:2 goes through it twice "
+        "an epoch, FILE:0.25 through another quarter in each, FILE:2:15 only through pairs of at most 15 "
+        "source words. May be given several times.",
+    ),
+]
+Noise = Annotated[
+    str,
+    typer.Option(
+        help="How English–French pairs are rewritten: off, default, or shares such as "
+        "lower_case=0.1,no_stop=0.1,capitals=0.02,numbers=0.5,names=0.5,unknown=0.01."
+    ),
+]
+JoinProbability = Annotated[
+    float, typer.Option(min=0, max=1, help="Share of examples that join 2 to 8 sentences.")
+]
+Languages = Annotated[str, typer.Option(help="Source and target, such as en-fr.")]
+
+# Typer may carry its own copy of Click; the exception that it exports leads to the bases of either.
+UsageError: Any = typer.BadParameter.__base__
+ClickException: Any = UsageError.__base__
+
+
+def parts(data: list[str]) -> list[Part]:
+    from seqviz.data import mix
+
+    try:
+        return [mix.parse(text) for text in data]
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def mix_of(
+    data: list[str], shared: Any, cache: Path, held_out: list[Path], noise: str, seed: int
+) -> list[Source]:
+    """The encoded sources of --data, --held-out and --noise."""
+    from seqviz import corpus
+    from seqviz.data import mix
+    from seqviz.data import noise as noises
+
+    try:
+        rewriting = noises.Noise.parse(noise)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    kept_out = corpus.held_out_digests(held_out)
+    return mix.sources(parts(data), shared, cache, held_out=kept_out, noise=rewriting, seed=seed)
+
+
+def default_runs() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "seqviz" / "runs"
+
+
+def say(line: str) -> None:
+    typer.echo(line, err=True)
+
+
+def model_folders(names: list[str] | None) -> dict[str, Path]:
+    """Folders of models by the name they are reported under."""
+    from seqviz.architectures import MODEL_NAMES
+    from seqviz.shipped import models_folder
+
+    folders: dict[str, Path] = {}
+    for name in names or list(MODEL_NAMES):
+        folder = models_folder() / name if name in MODEL_NAMES else Path(name)
+        for file in ("model.safetensors", "tokenizer.json", "training.json"):
+            if not (folder / file).is_file():
+                raise UsageError(
+                    f"expected one of {', '.join(MODEL_NAMES)} or a model folder, got {name!r} "
+                    f"(no {file} in it)"
+                )
+        key = name if name in MODEL_NAMES else folder.resolve().name
+        if key in folders:
+            raise UsageError(f"expected models of different names, got {key!r} twice")
+        folders[key] = folder
+    return folders
+
+
+def language_pair(text: str) -> tuple[str, str]:
+    first, _, second = text.lower().partition("-")
+    if not (first.isalpha() and second.isalpha()) or first == second:
+        raise UsageError(f"expected --languages such as en-fr, two different ones, got {text!r}")
+    return first, second

@@ -1,0 +1,339 @@
+"""Commands that train: tokenizer, train, trials."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from seqviz.cli.application import app
+from seqviz.cli.options import (
+    Data,
+    JoinProbability,
+    Languages,
+    Noise,
+    UsageError,
+    default_runs,
+    language_pair,
+    mix_of,
+    parts,
+)
+
+
+@app.command(no_args_is_help=True)
+def tokenizer(
+    data: Data,
+    out: Annotated[Path, typer.Option(help="Folder of the new tokenizer.")],
+    vocabulary_size: Annotated[
+        int, typer.Option(min=100, max=65_000, help="Pieces, the three special ones included.")
+    ] = 8000,
+    sentences: Annotated[
+        int, typer.Option(min=1, help="About so many sentences are read, at even distances.")
+    ] = 1_000_000,
+) -> None:
+    """Train the shared tokenizer on both sides of corpora.
+
+    Example: seqviz tokenizer --data train.tsv.xz --out models/tokenizer
+    """
+    from seqviz import corpus
+    from seqviz import tokenizer as tokenizers
+
+    files = [part.path for part in parts(data)]
+    pairs = 0
+    for path in files:
+        unusable: list[str] = []
+        pairs += sum(
+            1
+            for _ in corpus.read_pairs(
+                path, unusable=lambda number, why, to=unusable: to.append(f"line {number}: {why}")
+            )
+        )
+        if unusable:
+            typer.echo(
+                f"note: {path}: {len(unusable):,} lines without a pair are passed over; the first, "
+                f"{unusable[0]}",
+                err=True,
+            )
+    step = max(1, round(2 * pairs / sentences))
+
+    def text() -> Iterator[str]:
+        for path in files:
+            every = corpus.read_pairs(path, unusable=lambda *_: None)
+            for pair in islice(every, 0, None, step):
+                if len(pair.source) + len(pair.target) <= corpus.MAX_LINE_CHARACTERS:
+                    yield pair.source
+                    yield pair.target
+
+    made = tokenizers.train(text(), out, vocabulary_size=vocabulary_size)
+    typer.echo(f"{len(made):,} pieces in {out}", err=True)
+
+
+@app.command(no_args_is_help=True)
+def train(
+    name: Annotated[
+        str,
+        typer.Argument(help="rnn, lstm, lstm-attention, transformer; or lstm-mean, the ablation."),
+    ],
+    data: Data,
+    out: Annotated[Path, typer.Option(help="Folder of the finished model.")],
+    tokenizer: Annotated[Path, typer.Option(help="Folder of the shared tokenizer.")] = Path(
+        "models/tokenizer"
+    ),
+    dev: Annotated[
+        Path | None,
+        typer.Option(
+            help="Corpus file for validation loss and BLEU; a model without it is not loaded."
+        ),
+    ] = None,
+    held_out: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Corpus file whose pairs must not be trained on. May be given several times."
+        ),
+    ] = None,
+    runs: Annotated[
+        Path | None, typer.Option(help="Folder for the state of runs [default: the user's cache].")
+    ] = None,
+    tokens: Annotated[
+        int, typer.Option(min=0, help="Budget in target tokens; a larger one later goes on.")
+    ] = 0,
+    minutes: Annotated[float, typer.Option(min=0, help="Longest time of this call.")] = 0.0,
+    start_from: Annotated[
+        Path | None, typer.Option(help="Model folder whose weights begin the run.")
+    ] = None,
+    about_data: Annotated[
+        Path | None, typer.Option(help="Markdown on source and terms of the data, for the card.")
+    ] = None,
+    languages: Languages = "en-fr",
+    seed: Annotated[int, typer.Option(min=0, help="Of weights and data order.")] = 1,
+    batch_tokens: Annotated[int, typer.Option(min=1, help="Target tokens a step.")] = 3000,
+    learning_rate: Annotated[float, typer.Option(min=0, help="AdamW's.")] = 1e-3,
+    matrix_learning_rate: Annotated[
+        float, typer.Option(min=0, help="Muon's; 0 turns Muon off.")
+    ] = 0.012,
+    noise: Noise = "off",
+    join_probability: JoinProbability = 0.15,
+    warmup_tokens: Annotated[int, typer.Option(min=0, help="Target tokens of warm-up.")] = 150_000,
+    accumulate: Annotated[int, typer.Option(min=1, help="Chunks of a batch, to save memory.")] = 1,
+    mixed_precision: Annotated[
+        str, typer.Option(help="bf16, no, or auto: the faster of the two here.")
+    ] = "auto",
+    save_minutes: Annotated[
+        float, typer.Option(min=0, help="Minutes between two saved states; 0 saves every step.")
+    ] = 4.0,
+    threads: Annotated[
+        int, typer.Option(min=0, help="CPU threads; 0 leaves PyTorch's choice.")
+    ] = 0,
+) -> None:
+    """Train a model, or go on with it.
+
+    Ctrl-C and SIGTERM save first; the same command goes on. A larger --tokens goes on from the state
+    before the cool-down. For several GPUs: accelerate launch --multi_gpu -m seqviz train …
+
+    Example: seqviz train lstm --data train.tsv.xz --dev dev.tsv.xz --tokens 2000000 --out models/lstm
+    """
+    if tokens <= 0 and minutes <= 0:
+        raise UsageError("expected a budget, got none; give --tokens or --minutes")
+    both = language_pair(languages)
+    other = _model_in(out)
+    if other is not None and other != name:
+        raise UsageError(f"expected no other model in {out}, found {other}; give another --out")
+    import torch
+
+    from seqviz import corpus, training
+    from seqviz import tokenizer as tokenizers
+    from seqviz.training.processes import processes
+
+    if threads:
+        torch.set_num_threads(threads)
+    runs = runs or default_runs()
+    shared = tokenizers.load(tokenizer)
+    cache = runs / "encoded"
+    together = processes()
+
+    def note(text: str) -> None:
+        if together.is_main_process:
+            typer.echo(text, err=True)
+
+    with together.main_process_first():  # the others then find the encoded corpora
+        sources = mix_of(data, shared, cache, held_out or [], noise, seed)
+        encoded_dev = None if dev is None else corpus.encode_corpus(dev, shared, cache)
+    for encoded in [
+        *(source.corpus for source in sources),
+        *([encoded_dev] if encoded_dev else []),
+    ]:
+        note(corpus.findings(encoded.information))
+    if dev is None:
+        note("note: without --dev there is no validation loss, and seqviz.load refuses the model")
+    if 0 < tokens < 4 * warmup_tokens:
+        note(
+            f"note: the warm-up takes {warmup_tokens:,} of {tokens:,} tokens; for a short run give a "
+            "smaller --warmup-tokens and --batch-tokens"
+        )
+    try:
+        result = training.train(
+            name,
+            sources,
+            shared,
+            runs / f"{name}-{seed}",
+            out,
+            recipe=training.Recipe(
+                batch_tokens=batch_tokens,
+                learning_rate=learning_rate,
+                matrix_learning_rate=matrix_learning_rate,
+                warmup_tokens=warmup_tokens,
+                join_probability=join_probability,
+                seed=seed,
+            ),
+            tokens=tokens,
+            minutes=minutes,
+            dev=encoded_dev,
+            start_from=start_from,
+            accumulate=accumulate,
+            mixed_precision=mixed_precision,
+            save_minutes=save_minutes,
+        )
+    except KeyboardInterrupt as error:
+        typer.echo(f"seqviz: {str(error) or 'stopped'}", err=True)
+        raise typer.Exit(130) from None
+    if result.report is not None:
+        result.report["languages"] = list(both)
+        _finish_model(out, result.report, dev, about_data)
+    if result.interrupted:
+        raise typer.Exit(130)  # so that a loop over models in a shell can stop too
+
+
+def _model_in(folder: Path) -> str | None:
+    """Name of the trained model in a folder; None where there is none."""
+    try:
+        return str(json.loads((folder / "training.json").read_text(encoding="utf-8"))["model"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _finish_model(
+    folder: Path, report: dict[str, Any], dev: Path | None, about_data: Path | None
+) -> None:
+    """Score a finished model on 500 development sentences and write its card."""
+    from seqviz.files import write_json, write_text
+    from seqviz.measuring.card import card
+
+    if dev is not None and report["dev_loss"] is not None:
+        from seqviz import corpus, scores
+        from seqviz.translating.loading import load
+
+        pairs = list(corpus.read_pairs(dev, unusable=lambda *_: None))
+        pairs = [p for p in pairs if 0 < len(p.source.split()) <= corpus.MAX_SOURCE_WORDS]
+        pairs = pairs[:: max(1, len(pairs) // 500)][:500]
+        translations = load(folder).translate([p.source for p in pairs])
+        report["dev_bleu"] = scores.corpus_bleu(
+            [t.text for t in translations], [p.target for p in pairs]
+        )
+        typer.echo(f"{folder}: development BLEU {report['dev_bleu']['score']:.1f}", err=True)
+    write_json(folder / "training.json", report)
+    about = about_data.read_text(encoding="utf-8") if about_data else ""
+    write_text(folder / "README.md", card(report, about))
+
+
+@app.command(no_args_is_help=True)
+def trials(
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="step: target tokens a step; recipe: Muon's learning rate of every model; mechanism: "
+            "seeds and contexts of the LSTM."
+        ),
+    ],
+    data: Data,
+    dev: Annotated[
+        list[Path],
+        typer.Option(
+            help="Corpus file for the loss that decides. Given several times, each has equally many pairs."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Report (JSON), written when all trials are done.")],
+    tokens: Annotated[int, typer.Option(min=1, help="Target tokens of each trial.")] = 600_000,
+    work: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the state of trials [default: the user's cache]."),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this model's trials, in this process. May be given several times."),
+    ] = None,
+    tokenizer: Annotated[Path, typer.Option(help="Folder of the shared tokenizer.")] = Path(
+        "models/tokenizer"
+    ),
+    held_out: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Corpus file whose pairs must not be trained on. May be given several times."
+        ),
+    ] = None,
+    noise: Noise = "off",
+    join_probability: JoinProbability = 0.15,
+    batch_tokens: Annotated[int, typer.Option(min=1, help="Target tokens a step.")] = 3000,
+    warmup_tokens: Annotated[int, typer.Option(min=0, help="Target tokens of warm-up.")] = 150_000,
+    threads: Annotated[
+        int, typer.Option(min=0, help="CPU threads; 0 leaves PyTorch's choice.")
+    ] = 0,
+) -> None:
+    """Train many small models at one equal budget, and compare their development losses.
+
+    Stopped at any time, the same command goes on. Several processes may share --work, each with other
+    models; the last one then writes the report, without --model.
+
+    Example: seqviz trials recipe --data train.tsv.xz --dev dev.tsv.xz --out models/report/recipe.json
+    """
+    import torch
+
+    from seqviz import corpus, training
+    from seqviz import tokenizer as tokenizers
+    from seqviz import trials as short
+    from seqviz.files import write_json
+
+    plans = {
+        "step": short.step_trials,
+        "recipe": short.recipe_trials,
+        "mechanism": short.mechanism_trials,
+    }
+    if what not in plans:
+        raise UsageError(f"expected {', '.join(plans)}, got {what!r}")
+    if threads:
+        torch.set_num_threads(threads)
+    plan = plans[what](
+        training.Recipe(
+            batch_tokens=batch_tokens,
+            warmup_tokens=warmup_tokens,
+            join_probability=join_probability,
+        )
+    )
+    known = list(dict.fromkeys(trial.model for trial in plan))
+    for name in model or []:
+        if name not in known:
+            raise UsageError(f"expected a model of {', '.join(known)}, got {name!r}")
+    folder = work or default_runs() / "trials"
+    shared = tokenizers.load(tokenizer)
+    sources = mix_of(data, shared, folder / "encoded", held_out or [], noise, 1)
+    encoded = [corpus.encode_corpus(path, shared, folder / "encoded") for path in dev]
+    pairs = [pair for path in dev for pair in short.dev_pairs(path, short.DEV_PAIRS // len(dev))]
+
+    def run_one(trial: short.Trial) -> dict[str, Any] | None:
+        typer.echo(f"{trial.model}, {trial.name}", err=True)
+        return short.run(trial, sources, shared, encoded[0], pairs, folder, tokens)
+
+    mine = [trial for trial in plan if not model or trial.model in model]
+    results = short.search(mine, run_one, by_rate=what == "recipe")
+    if results is None:
+        raise typer.Exit(130)
+    if model:
+        typer.echo(
+            f"trials of {', '.join(model)} are done; without --model the report is written",
+            err=True,
+        )
+        return
+    write_json(out, short.report(what, results, tokens, sources, encoded, len(pairs)))

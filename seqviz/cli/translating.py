@@ -1,0 +1,190 @@
+"""Commands that translate and show where a model looks."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from seqviz.cli.application import app
+from seqviz.cli.options import (
+    UsageError,
+)
+
+_LINES_AT_ONCE = 64
+
+
+@app.command()
+def translate(
+    text: Annotated[
+        str | None, typer.Argument(help="English text; or use --file or standard input.")
+    ] = None,
+    model: Annotated[
+        str, typer.Option(help="rnn, lstm, lstm-attention, transformer, or a folder.")
+    ] = "transformer",
+    beams: Annotated[int, typer.Option(min=1, max=32, help="1 is greedy search.")] = 1,
+    file: Annotated[Path | None, typer.Option(help="Translate a file, line by line.")] = None,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="One JSON object a line: tokens, probabilities, notes, time."),
+    ] = False,
+) -> None:
+    """Translate English into French. Of a file or standard input every line is a unit.
+
+    Examples: seqviz translate "The report was adopted."
+    seqviz translate --model lstm --beams 4 --json < lines.txt
+    """
+    if text is not None and file is not None:
+        raise UsageError("expected TEXT or --file, got both")
+    if text is None and file is None and sys.stdin.isatty():
+        raise UsageError("expected TEXT, --file or standard input, got none")
+    from seqviz.translating.loading import load
+
+    translator = load(model)
+    lines = iter([text]) if text is not None else _lines(file)
+    number = 0
+    while chunk := list(islice(lines, _LINES_AT_ONCE)):
+        for translation in translator.translate(chunk, num_beams=beams):
+            number += 1
+            if as_json:
+                typer.echo(json.dumps(translation.to_dict(), ensure_ascii=False))
+                continue
+            typer.echo(translation.text)
+            where = "note" if text is not None else f"note, line {number}"
+            for note in translation.notes:
+                if note.kind != "empty":
+                    typer.echo(f"{where}: {note.message}", err=True)
+
+
+def _lines(file: Path | None) -> Iterator[str]:
+    """Lines of a file or of standard input; only a line feed ends one."""
+    if file is not None and not file.is_file():
+        raise UsageError(f"expected a text file at {file}, found none; check the path")
+    stream = sys.stdin.buffer if file is None else file.open("rb")
+    with stream:
+        for number, raw in enumerate(stream):
+            line = raw.decode("utf-8", "surrogateescape").rstrip("\r\n")
+            yield line.removeprefix("\ufeff") if number == 0 else line
+
+
+@app.command(no_args_is_help=True)
+def attend(
+    text: Annotated[str, typer.Argument(help="English text that the model reads at once.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of the picture (.html, .svg, .png) or of its numbers (.csv, .json); without it "
+            "the numbers are printed as JSON."
+        ),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="rnn, lstm, lstm-attention, transformer, or a folder; twice for two side by side. "
+            "[default: lstm-attention]"
+        ),
+    ] = None,
+    kind: Annotated[
+        str,
+        typer.Option(
+            help="cross (French looks at English), encoder, decoder, saliency (for every model), or "
+            "vector (of rnn and lstm)."
+        ),
+    ] = "cross",
+    layer: Annotated[
+        int | None, typer.Option(min=0, help="From 0; the mean of all if left out.")
+    ] = None,
+    head: Annotated[
+        int | None, typer.Option(min=0, help="From 0; the mean of all if left out.")
+    ] = None,
+    best: Annotated[
+        bool, typer.Option("--best", help="The head closest to alignments made by hand.")
+    ] = False,
+    pieces: Annotated[bool, typer.Option("--pieces", help="Pieces instead of words.")] = False,
+    specials: Annotated[bool, typer.Option("--specials", help="Show the end token, too.")] = False,
+    beams: Annotated[int, typer.Option(min=1, max=32, help="1 is greedy search.")] = 1,
+    language: Annotated[str, typer.Option(help="Of the words in the picture: en or zh.")] = "en",
+    darkest: Annotated[
+        float, typer.Option(help="Weight of the darkest colour, above 0 and at most 1.")
+    ] = 1.0,
+) -> None:
+    """Show where a model looks, what each of its words depends on, or its one vector.
+
+    Example: seqviz attend "The cat sleeps." --out cat.html
+
+    Example: seqviz attend "The cat sleeps." --model lstm --model transformer --kind saliency --out cat.svg
+    """
+    from seqviz.drawing.export import FORMATS, Panel, export
+    from seqviz.files import write_bytes
+    from seqviz.language import LANGUAGES
+    from seqviz.looking.alignment_report import aligned_head
+    from seqviz.looking.saliency import saliency
+    from seqviz.translating.loading import load
+
+    format = "json" if out is None else out.suffix.removeprefix(".").lower()
+    kinds = ("cross", "encoder", "decoder", "saliency", "vector")
+    if format not in FORMATS:
+        raise UsageError(f"expected a file that ends in one of {', '.join(FORMATS)}, got {out}")
+    if kind not in kinds:
+        raise UsageError(f"expected --kind to be one of {', '.join(kinds)}; got {kind!r}")
+    if language not in LANGUAGES:
+        raise UsageError(f"expected --language to be en or zh, got {language!r}")
+    if not 0 < darkest <= 1:
+        raise UsageError(f"expected --darkest above 0 and at most 1, got {darkest}")
+    if best and (layer is not None or head is not None):
+        raise UsageError("expected --best or --layer and --head, got both")
+    panels = []
+    for name in model or ["lstm-attention"]:
+        translator = load(name)
+        translation = translator.translate(text, beams, attention=True)
+        if translation.parts:
+            raise UsageError(
+                f"expected a text that a model reads at once, got one that it reads in "
+                f"{len(translation.parts)} parts; give one sentence"
+            )
+        if not translation.source_words or not translation.target_tokens:
+            raise UsageError(f"expected a text with words, and words written by {name}, got none")
+        # Beside a model with attention, one without it shows what it has, as on the page.
+        if kind == "vector" or (
+            kind == "cross" and len(model or []) > 1 and translator.has_one_vector
+        ):
+            panels.append(Panel(translation, vector=translator.vector(translation)))
+            continue
+        if kind == "saliency":
+            shown = saliency(translator, translation).shares(
+                unit="pieces" if pieces else "words", specials=specials
+            )
+            panels.append(Panel(translation, shown))
+            continue
+        shown = translation.attention(kind)
+        if not pieces:
+            shown = shown.words(specials=specials)
+        elif not specials:
+            shown = shown.without_specials()
+        place = (layer, head)
+        if best and shown.num_layers * shown.num_heads > 1:
+            found = aligned_head(translator) if kind == "cross" else None
+            if found is None:
+                raise UsageError(
+                    f"expected a measured head of cross-attention for --best, found none for {name}; "
+                    "use --layer and --head"
+                )
+            place = found
+        try:
+            shown.head(*place)
+        except IndexError as error:
+            raise UsageError(str(error)) from error
+        panels.append(Panel(translation, shown, *place))
+    data, note = export(panels, format, language=language, color_max=darkest)
+    if note:
+        typer.echo(f"note: {note}", err=True)
+    if out is None:
+        typer.echo(data.decode())
+        return
+    write_bytes(out, data)
+    typer.echo(f"{out}: {' and '.join(panel.name for panel in panels)}", err=True)
