@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from seqviz.drawing import heatmap
-from seqviz.pieces import Pieces
+from seqviz.pieces import OfTwoTexts, Pieces
 
 KINDS = ("cross", "encoder", "decoder")
 
 
 @dataclass(frozen=True)
-class AttentionMap:
+class AttentionMap(OfTwoTexts):
     """Weights of one kind of attention for one translation.
 
     Attributes:
@@ -52,16 +52,6 @@ class AttentionMap:
                 f"expected hidden_mass of shape {self.weights.shape[:3]}, one number for each row, "
                 f"got {self.hidden_mass.shape}"
             )
-
-    @property
-    def source_tokens(self) -> tuple[str, ...]:
-        """Labels of the columns."""
-        return self.source_pieces.tokens
-
-    @property
-    def target_tokens(self) -> tuple[str, ...]:
-        """Labels of the rows."""
-        return self.target_pieces.tokens
 
     @property
     def num_layers(self) -> int:

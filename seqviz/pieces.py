@@ -15,6 +15,23 @@ SPECIAL = -1
 """Word number of a token that lies in no word, such as the end token."""
 
 
+class OfTwoTexts:
+    """What has rows and columns for the tokens of a target and a source."""
+
+    source_pieces: Pieces
+    target_pieces: Pieces
+
+    @property
+    def source_tokens(self) -> tuple[str, ...]:
+        """Labels of the columns."""
+        return self.source_pieces.tokens
+
+    @property
+    def target_tokens(self) -> tuple[str, ...]:
+        """Labels of the rows."""
+        return self.target_pieces.tokens
+
+
 @dataclass(frozen=True)
 class Pieces:
     """Tokens, words, and which token lies in which word.

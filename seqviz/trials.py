@@ -27,6 +27,11 @@ from seqviz.version import hardware, versions
 RATES = (0.012, 0.024, 0.048)
 """Muon's first candidates for every model; AdamW keeps its rate."""
 
+SEARCH = (
+    "the same first candidates for every model, and one more at the edge until the best lies inside"
+)
+"""How `search` goes on, for the report."""
+
 STEPS = (1_500, 3_000)
 """Candidates for the target tokens of a step, which all models share."""
 
@@ -270,6 +275,8 @@ def report(
         "tokens": tokens,
         "trials": results,
     }
+    if what == "recipe":
+        found["rule"] = SEARCH
     if what != "mechanism":
         found["lowest"] = choice(results)
     return found
@@ -296,7 +303,8 @@ def recipe_table(report: dict[str, Any], trainings: dict[str, dict[str, Any]]) -
     candidates = list(dict.fromkeys(name for found in report["trials"].values() for name in found))
     rows = [
         f"Which recipe: development loss (nats a token) after {report['tokens']:,} target tokens from "
-        "scratch, the same candidates for every model; one seed each, so small differences say nothing.",
+        f"scratch, {report.get('rule', 'the same candidates for every model')}; one seed each, so small "
+        "differences say nothing.",
         "",
         f"| model | {' | '.join(candidates)} |",
         f"| --- |{' --- |' * len(candidates)}",

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-from seqviz import corpus, trials
+from seqviz import cli, corpus, trials
 from seqviz.architectures import MODEL_NAMES
 from seqviz.training import DivergedError, Recipe
 from seqviz.translating.loading import load
@@ -160,10 +160,53 @@ def test_report(material):
     results = {"lstm": {"a": {"dev_loss": 4.0}, "b": {"dev_loss": 3.0}}}
     arguments = (results, 400, material["sources"], [material["dev"]], 20)
     found = trials.report("recipe", *arguments)
+    assert "until the best lies inside" in trials.recipe_table(found, {})
+    assert "rule" not in trials.report("step", *arguments)
     assert found["lowest"] == {"lstm": "b"}
     assert found["dev_data"]["pairs"] == 20
     assert found["data"][0]["sha256"]
     assert "lowest" not in trials.report("mechanism", *arguments)
+
+
+def test_the_command(tmp_path, sentence_pairs, tiny_tokenizer, monkeypatch, capsys):
+    """Rates are searched until the best lies inside; of two development files each has half of the pairs."""
+    lines = [f"d\t{english}\t{french}\n" for english, french in sentence_pairs]
+    for name, part in (("train", lines[:60]), ("one", lines[60:90]), ("two", lines[90:])):
+        (tmp_path / f"{name}.tsv").write_text("".join(part), encoding="utf-8")
+    tiny_tokenizer.save_pretrained(tmp_path / "tokenizer")
+    monkeypatch.setattr(trials, "DEV_PAIRS", 20)
+    asked: list[tuple[str, float, int]] = []
+
+    def run(trial: trials.Trial, *arguments: Any) -> dict[str, Any]:
+        rate, pairs = trial.recipe.matrix_learning_rate, arguments[3]
+        asked.append((trial.model, rate, len(pairs)))
+        assert {pair.source for pair in pairs[:10]} <= {
+            english for english, _ in sentence_pairs[60:90]
+        }
+        return {"dev_loss": rate}  # the lowest rate is the best, down to what is tried
+
+    def next_rate(losses: dict[float, float]) -> float | None:
+        return min(losses) / 2 if len(losses) == 3 else None
+
+    monkeypatch.setattr(trials, "run", run)
+    monkeypatch.setattr(trials, "next_rate", next_rate)
+    out = tmp_path / "recipe.json"
+    command = [
+        "seqviz", "trials", "recipe", "--data", tmp_path / "train.tsv", "--dev", tmp_path / "one.tsv",
+        "--dev", tmp_path / "two.tsv", "--out", out, "--work", tmp_path / "work",
+        "--tokenizer", tmp_path / "tokenizer",
+    ]  # fmt: skip
+    for more in (["--model", "lstm"], []):
+        monkeypatch.setattr("sys.argv", [str(part) for part in [*command, *more]])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert ended.value.code == 0, capsys.readouterr().err
+        if more:  # one of several processes: another one writes
+            assert not out.exists() and [rate for _, rate, _ in asked] == [*trials.RATES, 0.006]
+    found = json.loads(out.read_text(encoding="utf-8"))
+    assert set(found["trials"]) == set(MODEL_NAMES) and {pairs for *_, pairs in asked} == {20}
+    assert found["lowest"]["rnn"] == "Muon 0.006, 3000 tokens a step"
+    assert [one["name"] for one in found["dev_data"]["files"]] == ["one.tsv", "two.tsv"]
 
 
 def test_tables(material):

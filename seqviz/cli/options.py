@@ -25,7 +25,7 @@ Noise = Annotated[
     str,
     typer.Option(
         help="How English–French pairs are rewritten: off, default, or shares such as "
-        "lower_case=0.1,no_stop=0.1,capitals=0.02,numbers=0.5,names=0.5,unknown=0.01."
+        "lower_case=0.1,no_stop=0.1,capitals=0.02,numbers=0.5,names=1,unknown=0.01."
     ),
 ]
 JoinProbability = Annotated[

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from seqviz.maps import AttentionMap
-from seqviz.pieces import Pieces
+from seqviz.pieces import OfTwoTexts, Pieces
 from seqviz.translating.result import Translation
 from seqviz.translating.translator import Translator
 
@@ -37,7 +37,7 @@ MAX_BATCH_TOKENS = 5_000
 
 
 @dataclass(frozen=True)
-class Saliency:
+class Saliency(OfTwoTexts):
     """What the log-probability of each output token depends on, for one translation.
 
     Attributes:
@@ -60,16 +60,6 @@ class Saliency:
                 f"expected values {expected} for {expected[0]} target and {expected[1]} source tokens, "
                 f"got {self.values.shape}"
             )
-
-    @property
-    def source_tokens(self) -> tuple[str, ...]:
-        """Labels of the columns."""
-        return self.source_pieces.tokens
-
-    @property
-    def target_tokens(self) -> tuple[str, ...]:
-        """Labels of the rows."""
-        return self.target_pieces.tokens
 
     def words(self) -> Saliency:
         """Values summed over the pieces of each word on both sides; special tokens stay as they are.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from seqviz.files import write_text
 from seqviz.training.writing import writing
 
 
@@ -23,11 +23,9 @@ class Log:
         """Forget what was logged after `tokens`."""
         if self.enabled and self.path.is_file():
             kept = [json.dumps(row) for row in self.rows() if row["tokens"] <= tokens]
-            aside = self.path.with_suffix(".partial")
             text = "".join(line + "\n" for line in kept)
             with writing("the log", self.path.parent, len(text)):
-                aside.write_text(text, encoding="utf-8")
-                os.replace(aside, self.path)
+                write_text(self.path, text)
 
     def add(self, **row: Any) -> None:
         if self.enabled:

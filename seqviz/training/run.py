@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from seqviz import corpus
 from seqviz.architectures import build
-from seqviz.files import recover
+from seqviz.files import recover, write_json
 from seqviz.training.batches import Step
 from seqviz.training.errors import DivergedError, TrainingError
 from seqviz.training.log import Log
@@ -357,11 +357,8 @@ def claim(
                     f"{_differences(found.get(key), value)}; use the same settings or another run folder"
                 )
     elif accelerator.is_main_process:
-        aside = path.with_suffix(".partial")
         with writing("the settings of the run", run_folder, 10_000):
-            run_folder.mkdir(parents=True, exist_ok=True)
-            aside.write_text(json.dumps(settings, indent=1), encoding="utf-8")
-            os.replace(aside, path)
+            write_json(path, settings)
     accelerator.wait_for_everyone()
     for _ in range(60):
         if path.is_file():

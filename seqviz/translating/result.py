@@ -14,7 +14,7 @@ import numpy as np
 from seqviz.drawing import heatmap
 from seqviz.drawing.styles import escape
 from seqviz.maps import KINDS, AttentionMap
-from seqviz.pieces import Pieces
+from seqviz.pieces import OfTwoTexts, Pieces
 from seqviz.translating.notes import Note, merged
 
 NOTHING = Pieces()
@@ -34,7 +34,7 @@ class Candidate(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Translation:
+class Translation(OfTwoTexts):
     """A translation and everything that was seen while making it.
 
     Attributes:
@@ -72,14 +72,6 @@ class Translation:
     attentions: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
     attention_kinds: tuple[str, ...] = field(default=KINDS, repr=False)
     has_one_vector: bool = field(default=False, repr=False)
-
-    @property
-    def source_tokens(self) -> tuple[str, ...]:
-        return self.source_pieces.tokens
-
-    @property
-    def target_tokens(self) -> tuple[str, ...]:
-        return self.target_pieces.tokens
 
     @property
     def source_words(self) -> tuple[str, ...]:
