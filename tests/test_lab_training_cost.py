@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -244,7 +245,13 @@ def test_without_rates_there_are_tokens_and_operations(folder: Path, monkeypatch
     some = lab.Settings(
         models=("rnn",), num_examples=50, folder=str(folder), benchmark=str(folder / "some.json")
     )
-    assert lab.EXPERIMENT.measure(some)["rates"]["why_none"] == "no rate of these models there: rnn"
+    unknown = lab.EXPERIMENT.measure(some)
+    assert unknown["rates"]["why_none"] == "no rate of these models there: rnn"
+    assert "some.json has no rate of rnn." in unknown["says"]["en"]
+    for results, file in ((found, "benchmarks/none.json"), (unknown, "some.json")):
+        _, _, chinese = results["says"]["zh"].partition("时间未知")
+        chinese = chinese.replace("python benchmarks/training.py", "")
+        assert file in chinese and not re.search("[a-z]{2,} [a-z]{2,}", chinese), chinese
 
 
 def test_a_report_of_other_weights_is_stale(results: dict[str, Any]) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import re
 import string
+import tomllib
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,7 @@ from seqviz.language import LANGUAGES, Language
 
 TESTS = Path(__file__).resolve().parent
 PACKAGE = TESTS.parent / "seqviz"
+TEXTS = PACKAGE / "texts"
 
 KEYS = sorted(Language.of("en").texts)
 
@@ -81,6 +84,17 @@ def test_no_text_of_one_language_in_the_other():
         for name in sorted(NAMES, key=len, reverse=True):
             plain = re.sub(rf"(?<![A-Za-z]){re.escape(name)}(?![A-Za-z])", "", plain)
         assert not re.search("[A-Za-z]{2,}", plain), (key, plain)
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_no_table_is_empty(code: str):
+    def check(table: dict[str, Any], name: str) -> None:
+        assert table, f"[{name}] of {code}.toml"
+        for key, value in table.items():
+            if isinstance(value, dict):
+                check(value, f"{name}.{key}")
+
+    check(tomllib.loads((TEXTS / f"{code}.toml").read_text(encoding="utf-8")), "")
 
 
 def test_no_text_is_empty_but_what_stands_between_sentences():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -83,7 +84,7 @@ def sources(
                 noise=noise,
                 variant=(seed, index, number),
             )
-            for number in range(max(1, -int(-part.repeat // 1)) if noise else 1)
+            for number in range(math.ceil(part.repeat) if noise else 1)
         ]
         made.append(Source(passes[0], part.repeat, tuple(passes[1:])))
     return made

@@ -167,7 +167,8 @@ def render_heads(
         for column in range(map.num_heads):
             weights = map.head(row, column)
             name = say("attention.head_name", layer=row + 1, head=column + 1)
-            name += f": {about(row, column)}" if about else ""
+            if about:
+                name = say("attention.head_about", head=name, about=about(row, column))
             star = " ★" if best == (row, column) else ""
             heads.append(
                 f'<button type="button" data-layer="{row}" data-head="{column}" '

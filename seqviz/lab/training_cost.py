@@ -161,7 +161,7 @@ def _read(file: Path) -> dict[str, Any]:
 def _rates(measured: Mapping[str, Any] | None, name: str) -> dict[str, Any]:
     """Where the rates come from, and why there are none."""
     keys = ("command", "hardware", "created", "num_threads", "load_average", "matmul")
-    found: dict[str, Any] = {"file": name, "why_none": None}
+    found: dict[str, Any] = {"file": name, "file_there": measured is not None, "why_none": None}
     if measured is None:
         found["why_none"] = f"there is no {name}; run: python benchmarks/training.py"
     return {**found, **{key: (measured or {}).get(key) for key in keys}}
@@ -321,9 +321,18 @@ def sentence(results: Mapping[str, Any], language: str = "en") -> str:
                 )
             )
     if not timed:
-        said.append(words.say("no_rates", why=results["rates"]["why_none"]))
+        said.append(_no_rates(results, words))
     said.append(words.say("one_run"))
     return words.join(said)
+
+
+def _no_rates(results: Mapping[str, Any], words: Language) -> str:
+    rates = results["rates"]
+    if not rates["file_there"]:
+        return words.say("no_file_of_rates", file=rates["file"])
+    models = results["models"].items()
+    unknown = [name for name, found in models if found["tokens_per_second"] is None]
+    return words.say("no_rates_of", file=rates["file"], names=words.join(unknown, "names"))
 
 
 EXPERIMENT = Experiment(

@@ -313,12 +313,6 @@ def _save(site: Site, name: str, draw: Draw, content: Any) -> None:
         figures.save(draw(content, language=language), site.file(f"{name}{ending}.svg"))
 
 
-def read_all(models: Path) -> Reports:
-    """Every report of the table that is there, by its name."""
-    found = {a.name: Report.read(models / "report" / f"{a.name}.json") for a in ARTEFACTS}
-    return {name: report for name, report in found.items() if report}
-
-
 def results(reports: Mapping[str, Report], trainings: Trainings) -> str:
     """Markdown of what was measured on the shipped weights, for the README."""
     if not trainings:

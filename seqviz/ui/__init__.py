@@ -47,6 +47,7 @@ from typing import Any
 
 import gradio as gr
 
+from seqviz.drawing.names import name_of
 from seqviz.drawing.styles import escape
 from seqviz.language import LANGUAGES, Language
 from seqviz.ui import attention, cards, lab, length, links, theme, translate
@@ -253,7 +254,7 @@ def _notice(service: Service, language: str) -> Iterator[str]:
         yield f'<p class="hint" role="status">{escape(say("page.loading"))}</p>'
         service.wait()
     yield "".join(
-        cards.problem(f"{say('page.broken')} {name}: {error}")
+        cards.problem(say("page.broken", model=name_of(name, language), error=error))
         for name, error in service.errors.items()
     )
 

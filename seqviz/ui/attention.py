@@ -20,7 +20,7 @@ from seqviz.maps import KINDS, AttentionMap
 from seqviz.ui import cards, stepping
 from seqviz.ui.growth import paragraphs
 from seqviz.ui.service import Service
-from seqviz.ui.tab import DOWNLOAD_JS, MODEL_EVENT, QUICK_EVENT, Spoken, Tab, endpoint
+from seqviz.ui.tab import DOWNLOAD_JS, MODEL_EVENT, QUICK_EVENT, Spoken, Tab, beam_choices, endpoint
 from seqviz.ui.translate import check_beams, checked_text, is_chinese, too_long
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
             )
             beams = spoken.make(
                 gr.Radio,
-                {"label": "attention.beams", "choices": _beam_choices},
+                {"label": "translate.beams", "choices": beam_choices},
                 value=1,
                 elem_id="attention-beams",
             )
@@ -209,8 +209,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
     }
     options = (model, second, view, kind, layer, head, unit, specials, beams, scale, part)
     gr.on([button.click, text.submit, *(option.input for option in options)], **event)
-    quick: dict[str, Any] = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
-    picture.click(_clicked_head, outputs=[layer, head], **quick).then(**event)
+    picture.click(_clicked_head, outputs=[layer, head], **QUICK_EVENT).then(**event)
     steps.chosen.then(**event | {"inputs": of_shown})
     for name, file_button in buttons.items():
         file_button.click(
@@ -220,7 +219,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
             show_progress="hidden",
             api_visibility="private",
             **MODEL_EVENT,
-        ).then(None, inputs=file, js=DOWNLOAD_JS, **quick)
+        ).then(None, inputs=file, js=DOWNLOAD_JS, **QUICK_EVENT)
 
     def attention(
         text: str,
@@ -750,7 +749,3 @@ def _scale_choices(language: str) -> list[tuple[str, float]]:
         (Language.of(language).say("attention.scale_at", weight=f"{scale:g}"), scale)
         for scale in SCALES
     ]
-
-
-def _beam_choices(language: str) -> list[tuple[str, int]]:
-    return [(Language.of(language).say(f"translate.beams_{number}"), number) for number in (1, 4)]

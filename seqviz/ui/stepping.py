@@ -23,6 +23,7 @@ import numpy as np
 
 from seqviz.drawing.styles import MODEL_STYLES, escape, style_of, visible
 from seqviz.language import Language
+from seqviz.pieces import WORD_START
 from seqviz.ui.tab import QUICK_EVENT
 
 if TYPE_CHECKING:
@@ -34,9 +35,6 @@ HEAD = (
     f"<script>\n{(_HERE / 'stepping.js').read_text(encoding='utf-8')}</script>\n"
 )
 """Style and behaviour, for the head of the page."""
-
-WORD_START = "\u2581"
-"""Same as `seqviz.tokenizer.WORD_START`, which cannot be had without PyTorch; a test holds them equal."""
 
 _JS = """
 const refresh = () => window.seqvizSteps?.refresh(element);

@@ -87,3 +87,8 @@ class Tab:
     spoken: Spoken = field(default_factory=Spoken)
     show: list[dict[str, Any]] = field(default_factory=list)
     parts: dict[str, Any] = field(default_factory=dict)
+
+
+def beam_choices(language: str) -> list[tuple[str, int]]:
+    """Greedy search and a beam, in words."""
+    return [(Language.of(language).say(f"translate.beams_{number}"), number) for number in (1, 4)]

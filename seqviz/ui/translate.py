@@ -16,7 +16,7 @@ from seqviz.language import LANGUAGES, Language
 from seqviz.ui import cards, growth, marking
 from seqviz.ui.growth import MAX_CHARACTERS, paragraphs
 from seqviz.ui.service import MAX_BEAMS, MODELS, Service, counted
-from seqviz.ui.tab import DOWNLOAD_JS, MODEL_EVENT, QUICK_EVENT, Spoken, Tab, endpoint
+from seqviz.ui.tab import DOWNLOAD_JS, MODEL_EVENT, QUICK_EVENT, Spoken, Tab, beam_choices, endpoint
 
 _EXAMPLE_JS = """
 element.addEventListener('click', event => {
@@ -51,7 +51,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
         )
         beams = spoken.make(
             gr.Radio,
-            {"label": "translate.beams", "choices": _beam_choices},
+            {"label": "translate.beams", "choices": beam_choices},
             value=1,
             container=False,
             min_width=200,
@@ -365,10 +365,6 @@ def _legend(service: Service, language: str) -> str:
         f"<details><summary>{escape(say('translate.numbers'))}</summary>"
         f"<p>{escape(say('translate.numbers_text', bleu=bleu))}</p></details>"
     )
-
-
-def _beam_choices(language: str) -> list[tuple[str, int]]:
-    return [(Language.of(language).say(f"translate.beams_{number}"), number) for number in (1, 4)]
 
 
 def _example_label(example: dict[str, Any], language: str) -> str:
