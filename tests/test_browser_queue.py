@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
 import pytest
 from browsing import WAIT, Visit, serve
@@ -19,12 +19,15 @@ def address(tmp_path_factory):
         yield found
 
 
-def crowd(address: str, count: int, first: int) -> tuple[list, ThreadPoolExecutor]:
-    """So many others ask for long texts with a wide search."""
+def crowd(
+    address: str, count: int, first: int, sentences: int = 8
+) -> tuple[list, ThreadPoolExecutor]:
+    """So many others ask for texts of so many sentences with a wide search."""
     pool = ThreadPoolExecutor(count)
     clients = list(pool.map(lambda _: Client(address, verbose=False), range(count)))
     texts = [
-        f"Number {first + number} of the old sailors has forgotten the letters from home. " * 8
+        f"Number {first + number} of the old sailors has forgotten the letters from home. "
+        * sentences
         for number in range(count)
     ]
     jobs = [
@@ -32,6 +35,13 @@ def crowd(address: str, count: int, first: int) -> tuple[list, ThreadPoolExecuto
         for client, text in zip(clients, texts, strict=True)
     ]
     return jobs, pool
+
+
+def refused(jobs: list) -> bool:
+    """Whether one of them found the queue full; it stays so until a text is done."""
+    answers = [job.future for job in jobs]
+    done, _ = wait(answers, timeout=WAIT / 1000, return_when=FIRST_EXCEPTION)
+    return any(answer.exception() for answer in done)
 
 
 def leave(jobs: list, pool: ThreadPoolExecutor) -> None:
@@ -69,8 +79,9 @@ def test_a_full_queue_says_so(browser, address):
     language = "zh"  # Gradio's own message is English
     visit = Visit(browser, address, f"?lang={language}")
     visit.cards()
-    others = crowd(address, 40, 200)
     visit.page.locator("#source textarea").fill("The boat is green.")
+    others = crowd(address, 40, 200, sentences=40)
+    assert refused(others[0])
     visit.page.locator("#translate").click()
     toast = visit.page.get_by_test_id("toast-body")
     toast.wait_for(timeout=WAIT)

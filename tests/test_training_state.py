@@ -9,6 +9,7 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
 import torch
 from safetensors.torch import load_file
 from test_training import BUDGET, Trace, folder, no_cuda, run, sources  # noqa: F401
@@ -16,7 +17,16 @@ from test_training import BUDGET, Trace, folder, no_cuda, run, sources  # noqa: 
 BEFORE = Path(__file__).resolve().parent / "state_before_rooms"
 
 
-def test_a_run_saved_by_older_code_goes_on(run, sources, tmp_path):  # noqa: F811
+@pytest.fixture
+def one_thread():
+    """As the older code had: with more, sums round in another order."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def test_a_run_saved_by_older_code_goes_on(run, sources, tmp_path, one_thread):  # noqa: F811
     shutil.copytree(BEFORE / "run", tmp_path / "run")
     trace = Trace()
     result = run(trace, tokens=BUDGET)
