@@ -19,8 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from seqviz import corpus, training
+from seqviz import training
 from seqviz.architectures import MODEL_NAMES
+from seqviz.constants import MAX_SOURCE_WORDS
+from seqviz.data.encoded import EncodedCorpus
+from seqviz.data.epochs import WeightedCorpus
+from seqviz.data.pairs import Pair, read_pairs
 from seqviz.files import write_json
 from seqviz.version import hardware, versions
 
@@ -109,21 +113,19 @@ def mechanism_trials(
     ]
 
 
-def dev_pairs(path: str | os.PathLike[str], count: int = DEV_PAIRS) -> list[corpus.Pair]:
+def dev_pairs(path: str | os.PathLike[str], count: int = DEV_PAIRS) -> list[Pair]:
     """`count` pairs of a development corpus, at even distances, of 1 to 100 English words."""
-    pairs = [
-        p for p in corpus.read_pairs(path) if 0 < len(p.source.split()) <= corpus.MAX_SOURCE_WORDS
-    ]
+    pairs = [p for p in read_pairs(path) if 0 < len(p.source.split()) <= MAX_SOURCE_WORDS]
     chosen = np.unique(np.linspace(0, len(pairs) - 1, min(count, len(pairs))).astype(int))
     return [pairs[int(i)] for i in chosen]
 
 
 def run(
     trial: Trial,
-    sources: Sequence[corpus.Source],
+    sources: Sequence[WeightedCorpus],
     tokenizer: Any,
-    dev: corpus.EncodedCorpus,
-    pairs: Sequence[corpus.Pair],
+    dev: EncodedCorpus,
+    pairs: Sequence[Pair],
     folder: Path,
     tokens: int,
     config: dict[str, Any] | None = None,
@@ -218,7 +220,7 @@ def _keep(path: Path, settings: dict[str, Any], result: dict[str, Any]) -> dict[
     return result
 
 
-def losses_by_length(folder: Path, pairs: Sequence[corpus.Pair]) -> dict[str, Any]:
+def losses_by_length(folder: Path, pairs: Sequence[Pair]) -> dict[str, Any]:
     """Teacher-forced loss of a trained model, nats a target token, overall and by English words.
 
     Returns:
@@ -256,8 +258,8 @@ def report(
     what: str,
     results: dict[str, dict[str, Any]],
     tokens: int,
-    sources: Sequence[corpus.Source],
-    dev: Sequence[corpus.EncodedCorpus],
+    sources: Sequence[WeightedCorpus],
+    dev: Sequence[EncodedCorpus],
     pairs: int,
 ) -> dict[str, Any]:
     """The report of all trials of `what`, "step", "recipe" or "mechanism"."""

@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 from seqviz import corpus
 from seqviz import tokenizer as tokenizers
 from seqviz.corpus import CorpusError, Pair
+from seqviz.data import kept
+from seqviz.data.encoded import ARRAYS
 
 LINES = b"d1\tThe bridge.\tLe pont.\nd1\tAn apple?\tUne pomme ?\nd2\tNobody.\tPersonne.\n"
 PAIRS = [
@@ -259,7 +261,7 @@ def test_ids_are_those_of_the_tokenizer(file, tmp_path, tiny_tokenizer):
 def test_chunks_do_not_matter(file, tmp_path, tiny_tokenizer):
     one = corpus.encode_corpus(file, tiny_tokenizer, tmp_path / "one", chunk_size=3)
     all_at_once = corpus.encode_corpus(file, tiny_tokenizer, tmp_path / "all")
-    for name in corpus._ARRAYS:
+    for name in ARRAYS:
         np.testing.assert_array_equal(getattr(one, name), getattr(all_at_once, name))
     assert one.information == all_at_once.information
 
@@ -299,9 +301,9 @@ def test_what_was_asked_of_the_tokenizer_before_does_not_matter(
 
 def test_cache_is_reused_and_memory_mapped(file, tmp_path, tiny_tokenizer, monkeypatch):
     first = corpus.encode_corpus(file, tiny_tokenizer, tmp_path / "cache")
-    monkeypatch.setattr(corpus, "_lines", None)  # a second reading would fail
+    monkeypatch.setattr(kept, "numbered_lines", None)  # a second reading would fail
     second = corpus.encode_corpus(file, tiny_tokenizer, tmp_path / "cache")
-    for name in corpus._ARRAYS:
+    for name in ARRAYS:
         array = getattr(second, name)
         assert isinstance(array, np.memmap) and not array.flags.writeable
         np.testing.assert_array_equal(array, getattr(first, name))
@@ -348,7 +350,7 @@ def test_nothing_half_written_after_an_exception(
         save(path, array)
 
     with monkeypatch.context() as patch:
-        patch.setattr(corpus.np, "save", failing)
+        patch.setattr(np, "save", failing)
         with pytest.raises(type(error)):
             corpus.encode_corpus(file, tiny_tokenizer, cache)
     assert len(calls) == 4
@@ -481,7 +483,7 @@ def test_two_processes_at_once(file, tmp_path, tiny_tokenizer, monkeypatch):
         shutil.copytree(next(other.iterdir()), target)
         replace(source, target)
 
-    monkeypatch.setattr(corpus.os, "replace", late)
+    monkeypatch.setattr(os, "replace", late)
     assert len(corpus.encode_corpus(file, tiny_tokenizer, cache)) == 100
     assert len(list(cache.iterdir())) == 1
 

@@ -37,7 +37,6 @@ LAYERS = [
     {
         *(
             "looking",
-            "building",
             "coverage",
             "drawing.export",
             "plotting",

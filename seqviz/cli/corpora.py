@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections import Counter
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from seqviz.cli.application import app
-from seqviz.cli.options import (
-    Languages,
-    language_pair,
-)
+from seqviz.cli.options import Languages, language_pair
+
+if TYPE_CHECKING:
+    from seqviz.data.pairs import Pair
+    from seqviz.data.sets import HeldOut
 
 corpus_app = typer.Typer(
     help="Build corpus files out of public ones that were downloaded: cleaned, with sets held out.",
@@ -70,15 +73,16 @@ def corpus_europarl(
 
     Example: seqviz corpus europarl fr-en.tgz --languages en-fr --out europarl
     """
-    from seqviz import building
+    from seqviz.data.public import read_europarl
+    from seqviz.data.sets import HeldOut
 
     both = language_pair(languages)
     _build(
-        lambda counts: building.read_europarl(paths, both, counts),
+        lambda counts: read_europarl(paths, both, counts),
         paths,
         both,
         out,
-        building.HeldOut(dev, test, held_out),
+        HeldOut(dev, test, held_out),
         language_check,
         apart or [],
     )
@@ -100,15 +104,16 @@ def corpus_tatoeba(
 
     Example: seqviz corpus tatoeba fra-eng.zip --languages en-fr --out tatoeba
     """
-    from seqviz import building
+    from seqviz.data.public import read_tatoeba
+    from seqviz.data.sets import HeldOut
 
     both = language_pair(languages)
     _build(
-        lambda counts: building.read_tatoeba(path, both, counts),
+        lambda counts: read_tatoeba(path, both, counts),
         [path],
         both,
         out,
-        building.HeldOut(share=held_out),
+        HeldOut(share=held_out),
         language_check,
         apart or [],
     )
@@ -133,43 +138,43 @@ def corpus_dataset(
 
     Example: seqviz corpus dataset my-dataset --languages de-en --out corpus
     """
-    from seqviz import building
+    from seqviz.data.public import read_dataset
+    from seqviz.data.sets import HeldOut
 
     both = language_pair(languages)
     _build(
-        lambda counts: building.read_dataset(name, both, counts, subset=subset, split=split),
+        lambda counts: read_dataset(name, both, counts, subset=subset, split=split),
         [],
         both,
         out,
-        building.HeldOut(dev, test, held_out),
+        HeldOut(dev, test, held_out),
         language_check,
         apart or [],
     )
 
 
 def _build(
-    read: Any,
+    read: Callable[[Counter[str]], Iterable[Pair]],
     files: list[Path],
     languages: tuple[str, str],
     out: Path,
-    held_out: Any,
+    held_out: HeldOut,
     check: bool,
     apart: list[Path],
 ) -> None:
-    from collections import Counter
-
-    from seqviz import building
+    from seqviz.data.cleaning import Cleaner, language_check
+    from seqviz.data.sets import build
     from seqviz.files import file_digest
 
     counts: Counter[str] = Counter()
-    cleaner = building.Cleaner(languages, building.language_check() if check else None)
+    cleaner = Cleaner(languages, language_check() if check else None)
     about = {
         "command": shlex.join(["seqviz", *(_shown(argument) for argument in sys.argv[1:])]),
         "data": [
             {"name": path.name, "sha256": file_digest(path)} for path in files if path.is_file()
         ],
     }
-    report = building.build(read(counts), out, cleaner, held_out, counts, about, apart)
+    report = build(read(counts), out, cleaner, held_out, counts, about, apart)
     for name, number in report["dropped"].items():
         typer.echo(f"dropped {number:,}: {name}", err=True)
     for name, number in report["pairs"].items():

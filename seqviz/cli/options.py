@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from seqviz.corpus import Source
+    from seqviz.data.epochs import WeightedCorpus
     from seqviz.data.mix import Part
 
 Data = Annotated[
@@ -49,17 +49,17 @@ def parts(data: list[str]) -> list[Part]:
 
 def mix_of(
     data: list[str], shared: Any, cache: Path, held_out: list[Path], noise: str, seed: int
-) -> list[Source]:
+) -> list[WeightedCorpus]:
     """The encoded sources of --data, --held-out and --noise."""
-    from seqviz import corpus
     from seqviz.data import mix
     from seqviz.data import noise as noises
+    from seqviz.data.pairs import held_out_digests
 
     try:
         rewriting = noises.Noise.parse(noise)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    kept_out = corpus.held_out_digests(held_out)
+    kept_out = held_out_digests(held_out)
     return mix.sources(parts(data), shared, cache, held_out=kept_out, noise=rewriting, seed=seed)
 
 

@@ -39,8 +39,9 @@ def tokenizer(
 
     Example: seqviz tokenizer --data train.tsv.xz --out models/tokenizer
     """
-    from seqviz import corpus
-    from seqviz import tokenizer as tokenizers
+    from seqviz.data import tokenizer as tokenizers
+    from seqviz.data.kept import MAX_LINE_CHARACTERS
+    from seqviz.data.pairs import read_pairs
 
     files = [part.path for part in parts(data)]
     pairs = 0
@@ -48,7 +49,7 @@ def tokenizer(
         unusable: list[str] = []
         pairs += sum(
             1
-            for _ in corpus.read_pairs(
+            for _ in read_pairs(
                 path, unusable=lambda number, why, to=unusable: to.append(f"line {number}: {why}")
             )
         )
@@ -62,9 +63,9 @@ def tokenizer(
 
     def text() -> Iterator[str]:
         for path in files:
-            every = corpus.read_pairs(path, unusable=lambda *_: None)
+            every = read_pairs(path, unusable=lambda *_: None)
             for pair in islice(every, 0, None, step):
-                if len(pair.source) + len(pair.target) <= corpus.MAX_LINE_CHARACTERS:
+                if len(pair.source) + len(pair.target) <= MAX_LINE_CHARACTERS:
                     yield pair.source
                     yield pair.target
 
@@ -144,8 +145,9 @@ def train(
         raise UsageError(f"expected no other model in {out}, found {other}; give another --out")
     import torch
 
-    from seqviz import corpus, training
-    from seqviz import tokenizer as tokenizers
+    from seqviz import training
+    from seqviz.data import tokenizer as tokenizers
+    from seqviz.data.encoded import encode_corpus, findings
     from seqviz.training.processes import processes
 
     if threads:
@@ -161,12 +163,12 @@ def train(
 
     with together.main_process_first():  # the others then find the encoded corpora
         sources = mix_of(data, shared, cache, held_out or [], noise, seed)
-        encoded_dev = None if dev is None else corpus.encode_corpus(dev, shared, cache)
+        encoded_dev = None if dev is None else encode_corpus(dev, shared, cache)
     for encoded in [
         *(source.corpus for source in sources),
         *([encoded_dev] if encoded_dev else []),
     ]:
-        note(corpus.findings(encoded.information))
+        note(findings(encoded.information))
     if dev is None:
         note("note: without --dev there is no validation loss, and seqviz.load refuses the model")
     if 0 < tokens < 4 * warmup_tokens:
@@ -223,11 +225,13 @@ def _finish_model(
     from seqviz.measuring.card import card
 
     if dev is not None and report["dev_loss"] is not None:
-        from seqviz import corpus, scores
+        from seqviz import scores
+        from seqviz.constants import MAX_SOURCE_WORDS
+        from seqviz.data.pairs import read_pairs
         from seqviz.translating.loading import load
 
-        pairs = list(corpus.read_pairs(dev, unusable=lambda *_: None))
-        pairs = [p for p in pairs if 0 < len(p.source.split()) <= corpus.MAX_SOURCE_WORDS]
+        pairs = list(read_pairs(dev, unusable=lambda *_: None))
+        pairs = [p for p in pairs if 0 < len(p.source.split()) <= MAX_SOURCE_WORDS]
         pairs = pairs[:: max(1, len(pairs) // 500)][:500]
         translations = load(folder).translate([p.source for p in pairs])
         report["dev_bleu"] = scores.corpus_bleu(
@@ -291,9 +295,10 @@ def trials(
     """
     import torch
 
-    from seqviz import corpus, training
-    from seqviz import tokenizer as tokenizers
+    from seqviz import training
     from seqviz import trials as short
+    from seqviz.data import tokenizer as tokenizers
+    from seqviz.data.encoded import encode_corpus
     from seqviz.files import write_json
 
     plans = {
@@ -319,7 +324,7 @@ def trials(
     folder = work or default_runs() / "trials"
     shared = tokenizers.load(tokenizer)
     sources = mix_of(data, shared, folder / "encoded", held_out or [], noise, 1)
-    encoded = [corpus.encode_corpus(path, shared, folder / "encoded") for path in dev]
+    encoded = [encode_corpus(path, shared, folder / "encoded") for path in dev]
     pairs = [pair for path in dev for pair in short.dev_pairs(path, short.DEV_PAIRS // len(dev))]
 
     def run_one(trial: short.Trial) -> dict[str, Any] | None:

@@ -55,7 +55,7 @@ def estimate(
         pairs: pairs that are read in all. Those with over `MAX_WORDS` words on a side do not count.
         seed: of the choice of pairs.
     Raises:
-        CorpusError: see `seqviz.corpus.read_pairs`.
+        CorpusError: see `seqviz.data.pairs.read_pairs`.
         LexiconError: nothing usable in the files.
     """
     from seqviz.version import versions
@@ -115,11 +115,11 @@ def estimate(
 
 def _usable_pairs(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
     """English and French of the pairs that are not too long on either side."""
-    from seqviz import corpus
+    from seqviz.data.pairs import read_pairs
 
     return [
         (pair.source, pair.target)
-        for pair in corpus.read_pairs(path)
+        for pair in read_pairs(path)
         if pair.source.count(" ") + 1 <= MAX_WORDS >= pair.target.count(" ") + 1
     ]
 

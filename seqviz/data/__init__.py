@@ -1,1 +1,1 @@
-"""From text to batches: what is done to the pairs of a corpus before they are trained on."""
+"""From text to batches: a public corpus made into files, its pairs read, cleaned, rewritten, encoded once, put into batches."""

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seqviz.corpus import MAX_SOURCE_WORDS, CorpusError, Source, encode_corpus
+from seqviz.constants import MAX_SOURCE_WORDS
+from seqviz.data.encoded import encode_corpus
+from seqviz.data.epochs import WeightedCorpus
 from seqviz.data.noise import Noise
+from seqviz.data.pairs import CorpusError
 
 
 @dataclass(frozen=True)
@@ -64,11 +67,11 @@ def sources(
     held_out: frozenset[bytes] = frozenset(),
     noise: Noise | None = None,
     seed: int = 1,
-) -> list[Source]:
+) -> list[WeightedCorpus]:
     """Encode the parts of a mix, each pass of an epoch rewritten in its own way.
 
     Args:
-        tokenizer, cache_folder, held_out: see `seqviz.corpus.encode_corpus`.
+        tokenizer, cache_folder, held_out: see `seqviz.data.encoded.encode_corpus`.
         noise: how pairs are rewritten; None leaves them as they are.
         seed: of the rewriting.
     """
@@ -86,5 +89,5 @@ def sources(
             )
             for number in range(math.ceil(part.repeat) if noise else 1)
         ]
-        made.append(Source(passes[0], part.repeat, tuple(passes[1:])))
+        made.append(WeightedCorpus(passes[0], part.repeat, tuple(passes[1:])))
     return made

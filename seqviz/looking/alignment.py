@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from seqviz import tokenizer as tokenizers
 from seqviz.constants import MAX_SOURCE_PIECES, MAX_TARGET_PIECES
+from seqviz.data import tokenizer as tokenizers
 from seqviz.maps import AttentionMap
 from seqviz.pieces import SPECIAL
 from seqviz.translating import forced, notes

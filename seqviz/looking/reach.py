@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from seqviz.architectures.recurrent import RecurrentEncoder
 from seqviz.constants import MAX_SOURCE_PIECES, MAX_SOURCE_WORDS
-from seqviz.tokenizer import Segmentation, segment
+from seqviz.data.tokenizer import Segmentation, segment
 from seqviz.translating.translator import Translator
 
 ENDS = ("forward", "backward", "vector")

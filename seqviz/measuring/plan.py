@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from seqviz import corpus, handwritten
+from seqviz import handwritten
 from seqviz.constants import MAX_SOURCE_WORDS
-from seqviz.corpus import Pair
+from seqviz.data.pairs import CorpusError, Pair, read_pairs
 from seqviz.files import file_digest
 
 BUCKETS = (
@@ -93,19 +93,19 @@ def plan(
     """Read a corpus file and decide what is translated.
 
     Args:
-        path: corpus file, see `corpus.read_pairs`.
+        path: corpus file, see `seqviz.data.pairs.read_pairs`.
         sample: about so many sentences, spread evenly over the buckets as far as they hold enough,
             and a quarter as many runs; None takes all.
         seed: of the sample.
         runs: also the same-content curve.
     Raises:
-        CorpusError: see `corpus.read_pairs`; also when no pair can be evaluated.
+        CorpusError: see `seqviz.data.pairs.read_pairs`; also when no pair can be evaluated.
         ValueError: a sample below 1.
     """
     if sample is not None and (isinstance(sample, bool) or sample < 1):
         raise ValueError(f"expected a sample of at least 1 sentence, got {sample!r}")
     path = Path(path)
-    every = list(corpus.read_pairs(path))
+    every = list(read_pairs(path))
     kept: list[Pair] = []
     skipped: dict[str, int] = {}
     for pair in every:
@@ -120,7 +120,7 @@ def plan(
             kept.append(pair)
     if not kept:
         reasons = ", ".join(f"{count} {why}" for why, count in skipped.items())
-        raise corpus.CorpusError(f"{path}: no pair can be evaluated ({reasons})")
+        raise CorpusError(f"{path}: no pair can be evaluated ({reasons})")
     found = find_runs(every) if runs else []
     if sample is not None:
         random = np.random.default_rng([seed, 17])

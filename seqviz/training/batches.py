@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from accelerate import Accelerator
 
-from seqviz import corpus
+from seqviz.data.batches import Batch, make_batch
+from seqviz.data.epochs import WeightedCorpus, plan_batches, plan_epoch
 from seqviz.training.recipe import Recipe
 from seqviz.training.state import Position
 
@@ -23,13 +24,13 @@ class Step:
         source_words: of each example of the whole batch.
     """
 
-    chunks: list[corpus.Batch]
+    chunks: list[Batch]
     num_target_tokens: int
     source_words: np.ndarray
 
 
 def batches(
-    sources: Sequence[corpus.Source],
+    sources: Sequence[WeightedCorpus],
     recipe: Recipe,
     position: Position,
     accelerator: Accelerator,
@@ -41,13 +42,13 @@ def batches(
     process, processes = accelerator.process_index, accelerator.num_processes
     passes = [source.passes for source in sources]
     while True:
-        epoch = corpus.plan_epoch(
+        epoch = plan_epoch(
             sources,
             seed=recipe.seed,
             epoch=position.epoch,
             join_probability=recipe.join_probability,
         )
-        plan = corpus.plan_batches(
+        plan = plan_batches(
             epoch, batch_tokens=recipe.batch_tokens, seed=recipe.seed, number=position.epoch
         )
         for number in range(position.batch, len(plan)):
@@ -63,9 +64,7 @@ def batches(
                     )
                     for e in rows
                 ]
-                chunk = corpus.make_batch(
-                    pairs, pad_token_id=pad_token_id, eos_token_id=eos_token_id
-                )
+                chunk = make_batch(pairs, pad_token_id=pad_token_id, eos_token_id=eos_token_id)
                 if not len(part):
                     chunk.labels[:] = -100
                 chunks.append(chunk)

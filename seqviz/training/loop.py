@@ -20,8 +20,9 @@ from typing import Any
 
 import torch
 
-from seqviz import corpus
 from seqviz.architectures import num_parameters
+from seqviz.data.encoded import EncodedCorpus
+from seqviz.data.epochs import WeightedCorpus
 from seqviz.training.batches import Step, batches
 from seqviz.training.loss import summed_loss
 from seqviz.training.model_folder import save_model, training_record
@@ -51,7 +52,7 @@ class Result:
 
 def train(
     name: str,
-    sources: Sequence[corpus.Source],
+    sources: Sequence[WeightedCorpus],
     tokenizer: Any,
     run_folder: str | os.PathLike[str],
     out: str | os.PathLike[str],
@@ -59,7 +60,7 @@ def train(
     recipe: Recipe | None = None,
     tokens: int = 0,
     minutes: float = 0.0,
-    dev: corpus.EncodedCorpus | None = None,
+    dev: EncodedCorpus | None = None,
     dev_sample: int = 1_000,
     dev_every_tokens: int = 500_000,
     save_minutes: float = 4.0,

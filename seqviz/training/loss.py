@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from transformers import PreTrainedModel
 
-from seqviz import corpus
 from seqviz.architectures.recurrent import shift_right
+from seqviz.data.batches import Batch, make_batch
+from seqviz.data.encoded import EncodedCorpus
 
 _CHUNK = 512
 """Target tokens whose logits exist at once: 16 MB for 8,000 pieces, which memory can give again and again."""
@@ -138,7 +139,7 @@ def _leave_out_name(module: nn.Module, state: dict[str, Any], prefix: str, metad
         state[prefix + name.removeprefix(f"{prefix}model.")] = state.pop(name)
 
 
-def summed_loss(model: nn.Module, batch: corpus.Batch, device: torch.device) -> Tensor:
+def summed_loss(model: nn.Module, batch: Batch, device: torch.device) -> Tensor:
     """Cross-entropy of a batch summed over its real target tokens, in nats; teacher forcing.
 
     Args:
@@ -156,7 +157,7 @@ def summed_loss(model: nn.Module, batch: corpus.Batch, device: torch.device) -> 
 @torch.no_grad()
 def mean_loss(
     model: PreTrainedModel,
-    data: corpus.EncodedCorpus,
+    data: EncodedCorpus,
     device: torch.device,
     *,
     sample: int,
@@ -178,9 +179,7 @@ def mean_loss(
     while pairs:
         rows = max(1, batch_tokens // (len(pairs[-1][1]) + 1))
         part, pairs = pairs[-rows:], pairs[:-rows]
-        batch = corpus.make_batch(
-            part, pad_token_id=config.pad_token_id, eos_token_id=config.eos_token_id
-        )
+        batch = make_batch(part, pad_token_id=config.pad_token_id, eos_token_id=config.eos_token_id)
         total += summed_loss(model, batch, device).item()
         tokens += batch.num_target_tokens
     model.train(was_training)

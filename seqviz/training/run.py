@@ -19,8 +19,10 @@ from safetensors import SafetensorError
 from torch import nn
 from tqdm import tqdm
 
-from seqviz import corpus
 from seqviz.architectures import build
+from seqviz.constants import MAX_SOURCE_WORDS
+from seqviz.data.encoded import EncodedCorpus
+from seqviz.data.epochs import WeightedCorpus
 from seqviz.files import recover, write_json
 from seqviz.training.batches import Step
 from seqviz.training.errors import DivergedError, TrainingError
@@ -62,7 +64,7 @@ class Run:
     def __init__(
         self,
         name: str,
-        sources: Sequence[corpus.Source],
+        sources: Sequence[WeightedCorpus],
         tokenizer: Any,
         folder: Path,
         out: Path,
@@ -71,7 +73,7 @@ class Run:
         tokens: int,
         minutes: float,
         save_minutes: float,
-        dev: corpus.EncodedCorpus | None,
+        dev: EncodedCorpus | None,
         dev_sample: int,
         dev_every_tokens: int,
         start_from: str | os.PathLike[str] | None,
@@ -242,7 +244,7 @@ class Run:
         self.position.tokens += step.num_target_tokens
         self.position.batch += 1
         for words, count in zip(*np.unique(step.source_words, return_counts=True), strict=True):
-            self.position.length_histogram[min(int(words), corpus.MAX_SOURCE_WORDS)] += int(count)
+            self.position.length_histogram[min(int(words), MAX_SOURCE_WORDS)] += int(count)
         self._smoothed = loss if self._smoothed is None else 0.95 * self._smoothed + 0.05 * loss
         self._recent.append((loss * step.num_target_tokens, step.num_target_tokens))
         self._bar.update(step.num_target_tokens)
@@ -324,7 +326,7 @@ def claim(
     run_folder: Path,
     name: str,
     recipe: Recipe,
-    sources: Sequence[corpus.Source],
+    sources: Sequence[WeightedCorpus],
     tokenizer: Any,
     config: dict[str, Any] | None,
     accelerator: Accelerator,
@@ -370,7 +372,7 @@ def claim(
     )
 
 
-def _identity(source: corpus.Source) -> list[Any]:
+def _identity(source: WeightedCorpus) -> list[Any]:
     """What a run must find again of a corpus when it goes on."""
     information = source.corpus.information
     settings = {key: information[key] for key in ("longest", "noise") if key in information}

@@ -17,7 +17,7 @@ from accelerate.utils.other import load as load_pickled
 from safetensors.torch import load_file
 from torch import nn
 
-from seqviz import corpus
+from seqviz.constants import MAX_SOURCE_WORDS
 from seqviz.files import file_digest, put_in_place, recover
 from seqviz.training.errors import SaveError
 from seqviz.training.processes import any_of, of_main
@@ -35,7 +35,7 @@ class Position:
     seconds: float = 0.0
     warmup_from: int = 0
     budget: int = 0
-    length_histogram: list[int] = field(default_factory=lambda: [0] * (corpus.MAX_SOURCE_WORDS + 1))
+    length_histogram: list[int] = field(default_factory=lambda: [0] * (MAX_SOURCE_WORDS + 1))
     started_from: dict[str, Any] | None = None
 
 

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from seqviz import tokenizer as tokenizers
 from seqviz.constants import MAX_SOURCE_PIECES, MAX_SOURCE_WORDS, MAX_TARGET_PIECES
+from seqviz.data import tokenizer as tokenizers
 from seqviz.pieces import Pieces
 from seqviz.translating import capitals, notes
 from seqviz.translating.notes import Note

@@ -17,8 +17,8 @@ import torch
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
-from seqviz import tokenizer as tokenizers
 from seqviz.constants import MODEL_NAMES
+from seqviz.data import tokenizer as tokenizers
 from seqviz.shipped import ModelError, models_folder
 from seqviz.translating.translator import Translator
 

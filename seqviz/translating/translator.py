@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from seqviz import tokenizer as tokenizers
 from seqviz.architectures import num_parameters, stepper_for
 from seqviz.architectures.steps import Recorder
+from seqviz.data import tokenizer as tokenizers
 from seqviz.pieces import Pieces
 from seqviz.translating import forced, inputs, notes, output, search, unknown
 from seqviz.translating.forced import MAX_BATCH_PIECES

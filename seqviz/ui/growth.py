@@ -120,7 +120,7 @@ def paragraphs(text: str) -> list[str]:
 
 def sentences(text: str) -> list[str]:
     """Sentences of a text as the models read it; the end of a paragraph ends a sentence."""
-    from seqviz.tokenizer import normalize
+    from seqviz.data.tokenizer import normalize
     from seqviz.translating.inputs import split_sentences
 
     return [s for block in paragraphs(text) for s in split_sentences(normalize(block))]

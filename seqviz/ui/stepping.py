@@ -226,7 +226,7 @@ def _row(token_id: int, token: str, log_prob: float, language: str) -> dict[str,
 def _piece(token: str, token_id: int, language: str) -> tuple[str, bool]:
     """A piece as people read it, and whether it is joined to the one before."""
     say = Language.of(language).say
-    if token_id == 0:  # `seqviz.tokenizer.EOS_TOKEN_ID`
+    if token_id == 0:  # `seqviz.data.tokenizer.EOS_TOKEN_ID`
         return say("stepping.end"), False
     plain = token.removeprefix(WORD_START)
     if not plain:

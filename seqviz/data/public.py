@@ -1,51 +1,27 @@
-"""Build corpus files out of public ones that a person has downloaded: read, clean, hold out, write.
-
-    seqviz corpus europarl fr-en.tgz --languages en-fr --out europarl/
-
-What comes out is ``train.tsv.xz``, ``dev.tsv.xz`` and ``test.tsv.xz`` (`seqviz.corpus.read_pairs` reads them)
-and ``corpus.json``, which says what was read, kept and dropped, and why. Nothing is unpacked to disk.
-"""
+"""Pairs of public corpora as a person has downloaded them; nothing is unpacked to disk."""
 
 from __future__ import annotations
 
-import fnmatch
-import hashlib
-import io
 import lzma
-import os
 import re
-import shutil
 import tarfile
-import tempfile
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-from seqviz.corpus import CorpusError, Pair, pair_digest, read_pairs
-from seqviz.files import file_digest, write_json
-from seqviz.tokenizer import normalize
-from seqviz.version import versions
+from seqviz.data.pairs import CorpusError, Pair
 
 MAX_LINE = 1_000_000
 """Longer lines, in bytes, are no sentence: they are dropped without being read whole."""
 BLOCK = 200
 """Lines that count as one document where the source names none."""
-MAX_RATIO = 2.5
-"""Characters of one side over those of the other; what exceeds it is seldom a translation."""
-SETS = ("train", "dev", "test")
 
 Counts = Counter[str]
 """What was seen, kept and dropped, by reason."""
-
-
-# ---------------------------------------------------------------------------------------------
-# Reading
 
 
 def lines(stream: IO[bytes], counts: Counts, where: str) -> Iterator[str | None]:
@@ -342,241 +318,3 @@ def read_dataset(
             yield Pair(str(row.get("document", f"block-{number // BLOCK:06d}")), *sides)
         else:
             counts["not a pair"] += 1
-
-
-# ---------------------------------------------------------------------------------------------
-# Cleaning
-
-_OE = re.compile(
-    r"\b(?:oeuvr\w*|oeil\w*|oeufs?|oecum\w*|oesoph\w*|oestrog\w*|oenolog\w*|oed[eè]m\w*|boeufs?|choeurs?"
-    r"|coeurs?|écoeur\w*|rancoeurs?|manoeuvr\w*|désoeuvr\w*|moeurs|noeuds?|soeurs?|voeux?|foetus|foetal\w*)\b",
-    re.IGNORECASE,
-)
-
-
-def restore_ligatures(text: str) -> str:
-    """French words that lost their œ get it back: "soeur" → "sœur", but "coexister", "moelle" stay."""
-
-    def restored(match: re.Match[str]) -> str:
-        word = match[0]
-        return word.replace("oe", "œ").replace("OE", "Œ").replace("Oe", "Œ")
-
-    return _OE.sub(restored, text) if "oe" in text.lower() else text
-
-
-def language_check() -> Callable[[str], str]:
-    """A function that names the language of a text.
-
-    Raises:
-        CorpusError: the package that knows languages is not installed.
-    """
-    try:
-        from py3langid.langid import (  # type: ignore[import-not-found]
-            MODEL_FILE,
-            LanguageIdentifier,
-        )
-    except ModuleNotFoundError as error:
-        if error.name != "py3langid":
-            raise
-        raise CorpusError(
-            "the check of languages needs the package py3langid; pip install 'seqviz[corpora]', or "
-            "go without by --no-language-check"
-        ) from error
-    identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
-    return lambda text: identifier.classify(text)[0]
-
-
-@dataclass
-class Cleaner:
-    """What a pair must be to be kept; `clean` returns the pair, or the reason for which it is dropped.
-
-    Attributes:
-        languages: of source and target.
-        identify: names the language of a text, or None for no check.
-    """
-
-    languages: tuple[str, str]
-    identify: Callable[[str], str] | None = None
-    _seen: set[bytes] = field(default_factory=set, repr=False)
-
-    def clean(self, pair: Pair) -> Pair | str:
-        sides = [self._plain(text, self.languages[i]) for i, text in enumerate(pair[1:])]
-        source, target = sides
-        if not source or not target:
-            return "empty"
-        if max(len(source), len(target)) > MAX_RATIO * min(len(source), len(target)):
-            return "lengths differ"
-        if self.identify and self._foreign(source, target):
-            return "other language"
-        digest = pair_digest(source, target)
-        if digest in self._seen:
-            return "duplicate"
-        self._seen.add(digest)
-        return Pair(pair.document, source, target)
-
-    @staticmethod
-    def _plain(text: str, language: str) -> str:
-        plain = normalize(text)
-        return restore_ligatures(plain) if language == "fr" else plain
-
-    def _foreign(self, source: str, target: str) -> bool:
-        """A side in the other's language, or one of ten words or more in any other than its own.
-
-        Short texts are often misjudged, seldom as the very language of the other side.
-        """
-        assert self.identify is not None
-        for text, own, other in (
-            (source, *self.languages),
-            (target, *reversed(self.languages)),
-        ):
-            found = self.identify(text)
-            if found != own and (len(text.split()) >= 10 or found == other):
-                return True
-        return False
-
-
-# ---------------------------------------------------------------------------------------------
-# Holding out and writing
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """Which documents go into the development and the test set.
-
-    Attributes:
-        dev, test: patterns of document names, such as "ep-00-1[12]-*"; None to choose by `share`.
-        share: of the documents in each set; where there are no documents, of the source sentences. They are
-            chosen by digest of the name (or sentence), so that another download holds out the same ones.
-    """
-
-    dev: str | None = None
-    test: str | None = None
-    share: float = 0.01
-
-    def set_of(self, pair: Pair) -> str:
-        for name, pattern in (("test", self.test), ("dev", self.dev)):
-            if pattern is not None and fnmatch.fnmatchcase(pair.document, pattern):
-                return name
-        if self.dev is not None or self.test is not None:
-            return "train"
-        unit = pair.document or " ".join(pair.source.lower().split())
-        digest = hashlib.blake2b(unit.encode("utf-8", "replace"), digest_size=8).digest()
-        place = int.from_bytes(digest, "big") / 2**64
-        return "test" if place < self.share else "dev" if place < 2 * self.share else "train"
-
-
-def build(
-    pairs: Iterable[Pair],
-    out: str | os.PathLike[str],
-    cleaner: Cleaner,
-    held_out: HeldOut,
-    counts: Counts,
-    about: dict[str, Any],
-    apart: Iterable[str | os.PathLike[str]] = (),
-) -> dict[str, Any]:
-    """Clean pairs, hold some out and write the corpus files.
-
-    Training holds no pair a side of which, but for case and spacing, stands in the other two sets or in what is
-    kept apart.
-
-    Args:
-        pairs: in document order.
-        out: folder; files of the same names in it are replaced, and only when all are written.
-        cleaner: what is kept.
-        held_out: what is not for training.
-        counts: what reading has counted; goes on here.
-        about: command, files and digests, for the report.
-        apart: corpus files, such as other test sets, none of whose sides may stand in training.
-    Returns:
-        the report, as ``corpus.json`` holds it.
-    Raises:
-        CorpusError: nothing is left to train on.
-    """
-    out, apart = Path(out), list(apart)
-    out.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=".building-", dir=out))
-    try:
-        others = [pair for path in apart for pair in read_pairs(path)]
-        sources = {_digest(pair.source) for pair in others}
-        targets = {_digest(pair.target) for pair in others}
-        documents: dict[str, set[str]] = {"dev": set(), "test": set()}
-        with ExitStack() as stack:
-            files = {
-                name: stack.enter_context(_writer(work / f"{name}.tsv.xz")) for name in SETS[1:]
-            }
-            rest = stack.enter_context(
-                (work / "rest.tsv").open("w+", encoding="utf-8", newline="\n")
-            )
-            for pair in pairs:
-                counts["read"] += 1
-                found = cleaner.clean(pair)
-                if isinstance(found, str):
-                    counts[found] += 1
-                    continue
-                where = held_out.set_of(found)
-                line = "\t".join((found.document or "sentences", *found[1:])) + "\n"
-                if where == "train":
-                    rest.write(line)
-                    continue
-                files[where].write(line)
-                counts[where] += 1
-                sources.add(_digest(found.source))
-                targets.add(_digest(found.target))
-                if found.document:
-                    documents[where].add(found.document)
-            rest.seek(0)
-            with _writer(work / "train.tsv.xz") as train:
-                for line in rest:
-                    _, source, target = line.rstrip("\n").split("\t")
-                    if _digest(source) in sources or _digest(target) in targets:
-                        counts["held out"] += 1
-                    else:
-                        train.write(line)
-                        counts["train"] += 1
-        if not counts["train"]:
-            dropped = ", ".join(
-                f"{name} {n:,}" for name, n in counts.most_common() if name != "read"
-            )
-            raise CorpusError(
-                f"expected pairs to train on, got none of {counts['read']:,} ({dropped or 'none read'}); "
-                "check the files, --languages and what is held out"
-            )
-        report = {
-            "schema": 1,
-            **about,
-            "languages": list(cleaner.languages),
-            "held_out": {
-                "dev": held_out.dev,
-                "test": held_out.test,
-                "share": held_out.share,
-                "documents": {name: sorted(names) for name, names in documents.items()},
-                "apart": [{"name": Path(p).name, "sha256": file_digest(p)} for p in apart],
-            },
-            "language_check": cleaner.identify is not None,
-            "settings": {"max_ratio": MAX_RATIO, "max_line_bytes": MAX_LINE, "block_lines": BLOCK},
-            "pairs": {name: counts[name] for name in SETS},
-            "read": counts["read"],
-            "dropped": {
-                name: number
-                for name, number in sorted(counts.items())
-                if name not in (*SETS, "read") and number
-            },
-            "files": {f"{name}.tsv.xz": file_digest(work / f"{name}.tsv.xz") for name in SETS},
-            "versions": versions(),
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        }
-        for name in SETS:
-            os.replace(work / f"{name}.tsv.xz", out / f"{name}.tsv.xz")
-        write_json(out / "corpus.json", report)
-        return report
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-
-
-def _digest(text: str) -> bytes:
-    plain = " ".join(text.lower().split())
-    return hashlib.blake2b(plain.encode("utf-8", "replace"), digest_size=8).digest()
-
-
-def _writer(path: Path) -> IO[str]:
-    return io.TextIOWrapper(lzma.open(path, "wb", preset=1), encoding="utf-8", newline="\n")  # type: ignore[arg-type]

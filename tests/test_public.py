@@ -20,9 +20,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from write_corpus import pairs as artificial
 
-from seqviz import building, cli
-from seqviz.building import Cleaner, HeldOut, Pair, build, lines, restore_ligatures
-from seqviz.corpus import CorpusError, read_pairs
+from seqviz import cli
+from seqviz.data import public
+from seqviz.data.cleaning import Cleaner, language_check, restore_ligatures
+from seqviz.data.pairs import CorpusError, Pair, read_pairs
+from seqviz.data.public import lines
+from seqviz.data.sets import HeldOut, build
 
 ROOT = Path(__file__).resolve().parents[1]
 EN_FR = ("en", "fr")
@@ -75,24 +78,24 @@ def test_a_parallel_archive(tmp_path):
             "europarl-v7.fr-en.fr": FRENCH.encode(),
         },
     )
-    found = list(building.read_europarl([path], EN_FR, Counter()))
+    found = list(public.read_europarl([path], EN_FR, Counter()))
     assert [pair.source for pair in found] == ENGLISH.split("\n")[:3]
     assert [pair.target for pair in found] == FRENCH.split("\n")[:3]
     assert {pair.document for pair in found} == {"block-000000"}
-    back = list(building.read_europarl([path], ("fr", "en"), Counter()))
+    back = list(public.read_europarl([path], ("fr", "en"), Counter()))
     assert [pair.source for pair in back] == FRENCH.split("\n")[:3]
 
 
 def test_two_unpacked_files_are_the_archive(tmp_path):
     (tmp_path / "a.en").write_text(ENGLISH, encoding="utf-8")
     (tmp_path / "a.fr").write_text(FRENCH, encoding="utf-8")
-    found = building.read_europarl([tmp_path / "a.en", tmp_path / "a.fr"], EN_FR, Counter())
+    found = public.read_europarl([tmp_path / "a.en", tmp_path / "a.fr"], EN_FR, Counter())
     assert [pair.target for pair in found] == FRENCH.split("\n")[:3]
 
 
 def test_blocks_stand_for_documents():
     many = io.BytesIO(b"a\n" * 450), io.BytesIO(b"b\n" * 450)
-    found = list(building.parallel(*many, Counter(), "x"))
+    found = list(public.parallel(*many, Counter(), "x"))
     assert Counter(pair.document for pair in found) == {
         "block-000000": 200,
         "block-000001": 200,
@@ -105,7 +108,7 @@ def test_files_of_unequal_length(english, french):
     files = io.BytesIO(b"a\n" * english), io.BytesIO(b"b\n" * french)
     said = rf"as many lines on both sides, got {english} and {french}; .* the same download"
     with pytest.raises(CorpusError, match=said):
-        list(building.parallel(*files, Counter(), "x"))
+        list(public.parallel(*files, Counter(), "x"))
 
 
 def test_the_source_release_has_sessions(tmp_path):
@@ -139,7 +142,7 @@ Merci, il est tard. Bonne nuit.
         (tmp_path / language / "ep-00-01-17.txt").write_text(text, encoding="utf-8")
     (tmp_path / "en" / "ep-00-01-18.txt").write_text("<CHAPTER ID=1>\nAlone\n", encoding="utf-8")
     counts: Counter[str] = Counter()
-    found = [tuple(pair) for pair in building.read_europarl([tmp_path], EN_FR, counts)]
+    found = [tuple(pair) for pair in public.read_europarl([tmp_path], EN_FR, counts)]
     session = "ep-00-01-17"
     assert found == [
         (session, "Resumption", "Reprise"),
@@ -159,13 +162,13 @@ def test_everyday_sentences(tmp_path):
         packed.writestr("fra.txt", text)
     for name in ("fra.txt", "fra-eng.zip"):
         counts: Counter[str] = Counter()
-        found = list(building.read_tatoeba(tmp_path / name, EN_FR, counts))
+        found = list(public.read_tatoeba(tmp_path / name, EN_FR, counts))
         assert [pair[1:] for pair in found] == [("Go away.", "Va-t'en."), ("Hi.", "Salut !")]
         assert counts["not a pair"] == 1
-    back = list(building.read_tatoeba(tmp_path / "fra.txt", ("fr", "en"), Counter()))
+    back = list(public.read_tatoeba(tmp_path / "fra.txt", ("fr", "en"), Counter()))
     assert back[0].source == "Va-t'en."
     (tmp_path / "export.tsv").write_text("12\tGo away.\t34\tVa-t'en.\n", encoding="utf-8")
-    (pair,) = building.read_tatoeba(tmp_path / "export.tsv", EN_FR, Counter())
+    (pair,) = public.read_tatoeba(tmp_path / "export.tsv", EN_FR, Counter())
     assert pair[1:] == ("Go away.", "Va-t'en.")
 
 
@@ -178,14 +181,14 @@ def test_a_saved_dataset(tmp_path, several, monkeypatch):
         found = datasets.DatasetDict({"train": found})
     found.save_to_disk(str(tmp_path / "set"))
     read = list(
-        building.read_dataset(
+        public.read_dataset(
             str(tmp_path / "set"), ("de", "en"), Counter(), subset=None, split="train"
         )
     )
     assert [pair[1:] for pair in read] == [(b, a) for a, b in artificial(20)]
     with pytest.raises(CorpusError, match="translation with fr and en, got de, en"):
         list(
-            building.read_dataset(
+            public.read_dataset(
                 str(tmp_path / "set"), ("fr", "en"), Counter(), subset=None, split="train"
             )
         )
@@ -200,7 +203,7 @@ def test_a_dataset_of_the_hub_is_asked_for_by_name(monkeypatch):
         return datasets.Dataset.from_list([{"translation": {"en": "a", "fr": "b"}}])
 
     monkeypatch.setattr(datasets, "load_dataset", load)
-    (pair,) = building.read_dataset(
+    (pair,) = public.read_dataset(
         "opus_books", EN_FR, Counter(), subset="en-fr", split="validation"
     )
     assert pair[1:] == ("a", "b") and asked == [("opus_books", "en-fr", "validation")]
@@ -217,7 +220,7 @@ def test_only_a_newline_ends_a_line_and_odd_lines_keep_the_files_in_step():
         b"\xff\xfe three",
         b'"a lone quotation mark',
         b"five\twith a tab",
-        b"x" * (building.MAX_LINE + 5),
+        b"x" * (public.MAX_LINE + 5),
         b"",
         b"eight",
     ]
@@ -261,7 +264,7 @@ def test_a_truncated_archive(tmp_path, kept):
     path = tmp_path / "cut.tgz"
     path.write_bytes(whole[: int(len(whole) * kept)])
     with pytest.raises(CorpusError, match="download it again|check --languages"):
-        made(building.read_europarl([path], EN_FR, Counter()), tmp_path / "out")
+        made(public.read_europarl([path], EN_FR, Counter()), tmp_path / "out")
     assert not (tmp_path / "out" / "train.tsv.xz").exists()
     assert not list((tmp_path / "out").iterdir())
 
@@ -272,24 +275,24 @@ def test_a_zip_whose_content_is_damaged(tmp_path):
         packed.writestr("fra.txt", "The boat.\tLe bateau.\tCC\n")
     path.write_bytes(path.read_bytes().replace(b"bateau", b"gateau"))
     with pytest.raises(CorpusError, match=r"fra-eng\.zip: cannot be read past .*download it again"):
-        list(building.read_tatoeba(path, ("en", "fr"), Counter()))
+        list(public.read_tatoeba(path, ("en", "fr"), Counter()))
 
 
 def test_what_is_no_archive(tmp_path):
     path = tmp_path / "page.tgz"
     path.write_text("<html>Not found</html>", encoding="utf-8")
     with pytest.raises(CorpusError, match="expected a .tgz archive of Europarl.*download it again"):
-        list(building.read_europarl([path], EN_FR, Counter()))
+        list(public.read_europarl([path], EN_FR, Counter()))
     with pytest.raises(CorpusError, match="lines of two texts"):
-        list(building.read_tatoeba(path, EN_FR, Counter()))
+        list(public.read_tatoeba(path, EN_FR, Counter()))
     with pytest.raises(CorpusError, match="found none; check the path"):
-        list(building.read_europarl([tmp_path / "nowhere.tgz"], EN_FR, Counter()))
+        list(public.read_europarl([tmp_path / "nowhere.tgz"], EN_FR, Counter()))
 
 
 def test_an_archive_of_another_pair(tmp_path):
     path = archive(tmp_path / "de-en.tgz", {"europarl-v7.de-en.de": b"x\n"})
     with pytest.raises(CorpusError, match="got europarl-v7.de-en.de; check --languages"):
-        list(building.read_europarl([path], EN_FR, Counter()))
+        list(public.read_europarl([path], EN_FR, Counter()))
 
 
 def test_members_with_tricks_are_never_unpacked(tmp_path):
@@ -303,7 +306,7 @@ def test_members_with_tricks_are_never_unpacked(tmp_path):
         },
     )
     before = set(tmp_path.rglob("*"))
-    assert len(list(building.read_europarl([path], EN_FR, Counter()))) == 3
+    assert len(list(public.read_europarl([path], EN_FR, Counter()))) == 3
     assert set(tmp_path.rglob("*")) == before
     assert not (tmp_path.parent / "evil").exists()
 
@@ -359,7 +362,7 @@ def test_duplicates_but_for_case_and_spacing():
 
 def test_other_languages_are_dropped():
     pytest.importorskip("py3langid", reason="pip install 'seqviz[corpora]'")
-    cleaner = Cleaner(EN_FR, building.language_check())
+    cleaner = Cleaner(EN_FR, language_check())
     english = "We cannot accept this proposal, because it would weaken our policy."
     french = "Nous ne pouvons pas accepter cette proposition, qui affaiblirait notre politique."
     german = "Wir können diesen Vorschlag nicht annehmen, weil er unsere Politik schwächen würde."
@@ -374,7 +377,7 @@ def test_without_the_package_the_check_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "py3langid", None)
     monkeypatch.setitem(sys.modules, "py3langid.langid", None)
     with pytest.raises((CorpusError, ModuleNotFoundError)):
-        building.language_check()
+        language_check()
 
 
 # ---------------------------------------------------------------------------------------------
