@@ -58,3 +58,6 @@ MAX_SOURCE_WORDS = 100
 MAX_SOURCE_PIECES = 160
 MAX_TARGET_PIECES = 200
 """Caps of a sentence, in training and translating, the end token not counted."""
+
+MAX_JOINED = 8
+"""Sentences of the longest examples that training joins."""

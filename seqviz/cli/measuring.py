@@ -1,4 +1,4 @@
-"""Commands that measure: evaluate, quality, probes, lexicon, report."""
+"""Commands that measure: evaluate, chains, quality, probes, lexicon, report."""
 
 from __future__ import annotations
 
@@ -82,6 +82,66 @@ def evaluate(
         resamples=resamples,
         runs=runs,
         prediction=prediction,
+        workers=workers,
+        device=device,
+    ).write(out)
+    say(f"{out} written")
+
+
+@app.command(no_args_is_help=True)
+def chains(
+    data: Annotated[Path, typer.Option(help="Corpus file of short sentences; plain, .gz or .xz.")],
+    out: Annotated[Path, typer.Option(help="JSON file that the report is written to.")],
+    training: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Corpus that the models were trained on; several times. Then everything is measured a "
+            "second time without pairs whose French side stands there."
+        ),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A shipped model or a model folder; several times; all four if left out."
+        ),
+    ] = None,
+    sample: Annotated[int, typer.Option(min=48, help="At most so many sentences.")] = 2_000,
+    seed: Annotated[int, typer.Option(min=0, help="Of the sample, orders and resamples.")] = 1,
+    resamples: Annotated[int, typer.Option(min=10, help="Of the bootstrap.")] = 1_000,
+    work: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder that remembers outputs, so that one can go on; in the user's cache if left out."
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes, one thread each; one a core if left out.")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help='"cpu", "cuda", …')] = None,
+) -> None:
+    """Measure what a model forgets: the same everyday sentences alone, and in chains of 2, 4, 8 and 12.
+
+    Every point scores the same sentences. A word counts as forgotten if it is found when its sentence stands
+    alone and not when other sentences stand beside it.
+
+    Example: seqviz chains --data tatoeba/test.tsv.xz --training tatoeba/train.tsv.xz
+    --out models/report/chains.json
+    """
+    folders = model_folders(model)
+    if out.is_dir():
+        raise UsageError(f"expected a file for --out, got the folder {out}; name a file in it")
+    from seqviz.measuring.evaluate import by_chains
+
+    by_chains(
+        data,
+        folders,
+        work or default_runs() / "evaluations",
+        say,
+        training=training or (),
+        named=bool(model),
+        sample=sample,
+        seed=seed,
+        resamples=resamples,
         workers=workers,
         device=device,
     ).write(out)

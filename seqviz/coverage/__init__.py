@@ -14,6 +14,7 @@ once needs as many matches, so that a dropped repeat shows; different source wor
 
 from seqviz.coverage.lexicon import SCHEMA, Lexicon, LexiconError, save
 from seqviz.coverage.marks import Word, counts, evaluate, mark
+from seqviz.coverage.memory import Remembered, forgetting, remembered, states
 from seqviz.coverage.model1 import Alignments, align
 from seqviz.coverage.stems import FUNCTION_WORDS
 from seqviz.coverage.trainer import MAX_MEANINGS, MAX_TRANSLATIONS, MAX_WORDS, estimate
@@ -27,11 +28,15 @@ __all__ = [
     "Alignments",
     "Lexicon",
     "LexiconError",
+    "Remembered",
     "Word",
     "align",
     "counts",
     "estimate",
     "evaluate",
+    "forgetting",
     "mark",
+    "remembered",
     "save",
+    "states",
 ]

@@ -55,18 +55,22 @@ class Marker:
 
     def __init__(self, lexicon: coverage.Lexicon | None) -> None:
         self.lexicon = lexicon
-        self._known: dict[tuple[str, str], tuple[np.ndarray, np.ndarray]] = {}
+        self._known: dict[tuple[str, str], list[coverage.Word]] = {}
+
+    def marks(self, source: str, output: str) -> list[coverage.Word]:
+        """`coverage.mark` of the source in the output."""
+        key = (source, output)
+        if key not in self._known:
+            self._known[key] = coverage.mark(source, output, self.lexicon)
+        return self._known[key]
 
     def __call__(self, source: str, output: str) -> tuple[np.ndarray, np.ndarray]:
         """For each word of the source: 1 if it is found, 1 if it was judged."""
-        key = (source, output)
-        if key not in self._known:
-            marks = coverage.mark(source, output, self.lexicon)
-            self._known[key] = (
-                np.array([mark.found is True for mark in marks], float),
-                np.array([mark.found is not None for mark in marks], float),
-            )
-        return self._known[key]
+        marks = self.marks(source, output)
+        return (
+            np.array([mark.found is True for mark in marks], float),
+            np.array([mark.found is not None for mark in marks], float),
+        )
 
 
 @dataclass(frozen=True)
@@ -77,17 +81,18 @@ class Counts:
     chrf: np.ndarray  # (N, CHRF_COUNTS)
     loss: np.ndarray  # (N, 2): loss, tokens
     found: np.ndarray  # (N, 2): found, judged
-    repeated: float
-    limit: float
+    repeated: np.ndarray  # (N, 2): parts that repeat themselves, parts
+    limit: np.ndarray  # (N, 2): parts cut at the output limit, parts
 
     @classmethod
     def of(cls, group: Group, outputs: Outputs, marker: Marker) -> Counts:
         hypotheses, references = [], []
         loss = np.zeros((len(group.texts), 2))
         found = np.zeros((len(group.texts), 2))
-        parts: list[Output] = []
+        repeated = np.zeros((len(group.texts), 2))
+        limit = np.zeros((len(group.texts), 2))
         for number, text in enumerate(group.texts):
-            made = []
+            made: list[Output] = []
             for source, target in text:
                 if source not in outputs.translations:
                     raise ValueError(f"expected a translation of {source[:60]!r}, found none")
@@ -98,18 +103,18 @@ class Counts:
                 if marker.lexicon is not None:
                     hits, judged = marker(source, made[-1].text)
                     found[number] += hits.sum(), judged.sum()
-            parts += made
+            repeated[number] = sum(output.repeated for output in made), len(made)
+            limit[number] = sum(output.limit for output in made), len(made)
             hypotheses.append(" ".join(output.text for output in made if output.text))
             references.append(" ".join(target for _, target in text))
         bleu, chrf = scores.sentence_counts(hypotheses, references)
-        share = max(1, len(parts))
         return cls(
             bleu=bleu,
             chrf=chrf,
             loss=loss,
             found=found,
-            repeated=sum(output.repeated for output in parts) / share,
-            limit=sum(output.limit for output in parts) / share,
+            repeated=repeated,
+            limit=limit,
         )
 
 

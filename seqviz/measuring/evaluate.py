@@ -6,17 +6,17 @@ A stopped measurement goes on where it was: outputs are remembered in a folder, 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from seqviz.coverage import Lexicon
 from seqviz.files import file_digest
+from seqviz.measuring import chains, translate
 from seqviz.measuring import plan as plans
-from seqviz.measuring import translate
 from seqviz.measuring.length import length_report
 from seqviz.measuring.outputs import Outputs, Work
-from seqviz.measuring.plan import Plan
+from seqviz.measuring.plan import Plan, Texts
 from seqviz.measuring.quality import quality_report
 from seqviz.report import Report
 
@@ -136,8 +136,71 @@ def on_test_sets(
     return quality_report(measured, number=resamples, command=command, device=device)
 
 
+def by_chains(
+    data: Path,
+    models: Mapping[str, Path],
+    work: Path,
+    say: Say,
+    *,
+    training: Sequence[Path] = (),
+    named: bool = True,
+    sample: int | None = 2_000,
+    seed: int = 1,
+    resamples: int = 1_000,
+    workers: int | None = None,
+    device: str | None = None,
+) -> Report:
+    """Measure quality and memory by the number of strangers that stand in one text, greedy.
+
+    Args:
+        data: corpus file of short sentences.
+        models, work, say, named, seed, resamples, workers, device: as in `by_length`.
+        training: corpora that the models were trained on; with them everything is measured a second time
+            without pairs whose French side stands there.
+        sample: at most so many sentences.
+    Raises:
+        CorpusError: see `chains.chains`.
+        LexiconError: no table of words.
+    """
+    lexicon = Lexicon.load()
+    drawn = {"all": chains.chains(data, sample=sample, seed=seed)}
+    if training:
+        say(f"reading the French sides of {_several(len(training), 'corpus file')}")
+        seen = chains.seen_targets(training)
+        drawn["unseen"] = chains.chains(data, sample=sample, seed=seed, seen=seen)
+    works = {name: Work(work, folder) for name, folder in models.items()}
+    sets = {}
+    for which, texts in drawn.items():
+        say(f"{which}: {_several(len(texts.pairs), 'sentence')} in {chains.SHUFFLES} orders")
+        for reason, count in texts.skipped.items():
+            say(f"note: {_several(count, 'pair')} left out: {reason}")
+        sets[which] = (texts, _translated(texts, works, work, say, workers, device))
+    say("scoring")
+    options = {
+        "data": [data.name],
+        "training": [path.name for path in training],
+        "model": [*models] if named else [],
+        "sample": [sample] if sample != 2_000 else [],
+        "seed": [seed] if seed != 1 else [],
+        "resamples": [resamples] if resamples != 1_000 else [],
+    }
+    return chains.chains_report(
+        sets,
+        lexicon,
+        {
+            "name": data.name,
+            "sha256": file_digest(data),
+            "training": {path.name: file_digest(path) for path in training},
+        },
+        number=resamples,
+        seed=seed,
+        command=_command("seqviz chains", options),
+        device=device,
+    )
+
+
 def _translated(
-    plan: Plan,
+    plan: Texts,
     works: Mapping[str, Work],
     place: Path,
     say: Say,

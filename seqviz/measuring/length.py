@@ -181,6 +181,7 @@ _SCORES: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray], int]] = {
     "chrf": ("chrf", scores.chrf, 2),
     "loss": ("loss", scores.ratio, 4),
     "found": ("found", scores.ratio, 4),
+    "repeated": ("repeated", scores.ratio, 4),
 }
 
 
@@ -204,8 +205,7 @@ def _bucket(group: Group, counts: Counts, draws: Draws) -> dict[str, Any]:
     total = counts.bleu.sum(axis=0)
     made["brevity_penalty"] = rounded(float(scores.brevity_penalty(total)), 4) if n else None
     made["length_ratio"] = rounded(float(scores.length_ratio(total)), 4) if n else None
-    made["repeated"] = round(counts.repeated, 4) if n else None
-    made["limit"] = round(counts.limit, 4) if n else None
+    made["limit"] = rounded(float(scores.ratio(counts.limit.sum(axis=0))), 4)
     return made
 
 

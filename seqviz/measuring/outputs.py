@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from seqviz.files import file_digest
-from seqviz.measuring.plan import Plan, words_in
+from seqviz.measuring.plan import Texts, words_in
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Work:
         self._translations = _Journal(folder / f"translations-{key}-beams{num_beams}.jsonl")
         self._losses = _Journal(folder / f"losses-{key}.jsonl")
 
-    def jobs(self, plan: Plan, size: int = 384) -> list[Job]:
+    def jobs(self, plan: Texts, size: int = 384) -> list[Job]:
         """What is still to be computed, in pieces of similar length."""
         sources = [s for s in plan.sources() if _digest(s) not in self._translations]
         texts = [t for t in plan.texts() if _digest(*t) not in self._losses]
@@ -81,7 +81,7 @@ class Work:
                 made.append(Job(self, kind, items[start : start + size]))
         return made
 
-    def known(self, plan: Plan) -> int:
+    def known(self, plan: Texts) -> int:
         """How many texts of the plan are translated already."""
         return sum(_digest(source) in self._translations for source in plan.sources())
 
@@ -94,7 +94,7 @@ class Work:
         else:
             self._losses.add({_digest(*t): r for t, r in zip(job.items, results, strict=True)})
 
-    def outputs(self, plan: Plan) -> Outputs:
+    def outputs(self, plan: Texts) -> Outputs:
         """Everything that a report needs."""
         training = json.loads((self.model / "training.json").read_text(encoding="utf-8"))
         return Outputs(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -36,6 +36,18 @@ LONG = (51, 70)
 
 PARTS = (4, 2, 1)
 """Into how many parts a run is cut, from the shortest inputs to the longest."""
+
+
+class Texts(Protocol):
+    """What is to be translated, and whose loss is to be measured."""
+
+    def sources(self) -> list[str]:
+        """Every text to translate, once, longest first."""
+        ...
+
+    def texts(self) -> list[tuple[str, str]]:
+        """Every (source, target) whose loss is measured, once, longest first."""
+        ...
 
 
 @dataclass(frozen=True)

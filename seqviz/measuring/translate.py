@@ -11,11 +11,11 @@ from multiprocessing import get_context
 from typing import Any
 
 from seqviz.measuring.outputs import Job, Work
-from seqviz.measuring.plan import Plan
+from seqviz.measuring.plan import Texts
 
 
 def run(
-    plan: Plan,
+    plan: Texts,
     works: Sequence[Work],
     *,
     workers: int | None = None,
