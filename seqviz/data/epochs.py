@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seqviz.constants import MAX_SOURCE_PIECES, MAX_SOURCE_WORDS, MAX_TARGET_PIECES
+from seqviz.constants import MAX_JOINED, MAX_SOURCE_PIECES, MAX_SOURCE_WORDS, MAX_TARGET_PIECES
 from seqviz.data.encoded import EncodedCorpus
 from seqviz.data.pairs import CorpusError
 
@@ -135,7 +135,7 @@ def _join(
     """First pair of every example of one pass over a corpus; no example crosses a document or block."""
     total = len(corpus)
     starts_join = (random.random(total) < probability).tolist()
-    sizes = random.integers(2, 9, total).tolist()
+    sizes = random.integers(2, MAX_JOINED + 1, total).tolist()
     words = corpus.source_words.tolist()
     source_lengths = np.diff(corpus.source_offsets).tolist()
     target_lengths = np.diff(corpus.target_offsets).tolist()

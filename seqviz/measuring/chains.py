@@ -26,7 +26,7 @@ import numpy as np
 
 from seqviz import coverage, scores
 from seqviz.constants import MAX_JOINED, MAX_SOURCE_WORDS
-from seqviz.corpus import CorpusError, Pair, read_pairs
+from seqviz.data.pairs import CorpusError, Pair, read_pairs
 from seqviz.measuring.counts import Counts, Group, Marker, rounded
 from seqviz.measuring.outputs import Outputs
 from seqviz.measuring.plan import words_in
