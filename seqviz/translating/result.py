@@ -47,7 +47,8 @@ class Translation(OfTwoTexts):
             was copied.
         target_ids: vocabulary ids of the target tokens.
         token_log_probs: natural logarithm of the probability of each target token, given those before.
-        score: mean of `token_log_probs`, nats; 0 for an empty text.
+        score: sum of `token_log_probs` over their number ** `length_penalty`, so usually their mean, nats;
+            0 for an empty text. What outputs of a text are compared by.
         seconds: wall-clock time; for a list, this text's share of its batch.
         num_beams: beams of the search; 1 is greedy.
         notes: what happened.
@@ -188,3 +189,11 @@ def joined(parts: Sequence[Translation], source: str, notes: Sequence[Note]) -> 
         parts=tuple(parts),
         attentions={},
     )
+
+
+def different(translations: Sequence[Translation]) -> list[Translation]:
+    """The first of each text."""
+    texts: dict[str, Translation] = {}
+    for one in translations:
+        texts.setdefault(one.text, one)
+    return list(texts.values())

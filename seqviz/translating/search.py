@@ -1,20 +1,23 @@
-"""Greedy and beam search over a stepper, many sentences at once.
+"""Greedy search, sampling and beam search over a stepper, many sentences at once.
 
-Both are exact within their rule: a sentence's result does not depend on the others of its batch.
+All are exact within their rule: a sentence's result does not depend on the others of its batch.
 Finished sentences leave the batch, so that one long sentence does not make the short ones wait.
 
-Shapes: `B` sentences, `K` beams, `V` vocabulary.
+Shapes: `B` sentences, `K` beams, `N` rows (sentences times beams), `V` vocabulary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from seqviz.architectures.steps import Stepper
+from seqviz.translating.words import Watch
 
 
 @dataclass(frozen=True)
@@ -59,20 +62,114 @@ class _Rations:
             self.left = self.left[rows]
 
 
-def _log_probs(
-    logits: Tensor, forbidden: Tensor, rations: _Rations, forced: Sequence[int] = ()
-) -> Tensor:
-    """Log-softmax over the whole vocabulary; then the forbidden tokens cannot be chosen.
+class _BadWords:
+    """What each row has written, as far as words that it must not hold are concerned; None for no such words.
 
-    Where a token is `forced`, no other can be chosen; its value stays the model's own.
+    Args:
+        limits: most tokens of each row: where the text is cut, a word ends.
     """
-    log_probs = logits.float().log_softmax(dim=-1).index_fill_(-1, forbidden, float("-inf"))
-    rations.close(log_probs)
-    if not forced:
-        return log_probs
-    only = torch.full_like(log_probs, float("-inf"))
-    only[:, forced[0]] = log_probs[:, forced[0]]
-    return only
+
+    def __init__(self, watch: Watch | None, limits: Sequence[int]) -> None:
+        self.watch = watch
+        self.states = torch.full((len(limits),), Watch.START)
+        self.left = torch.tensor(limits)
+
+    def close(self, log_probs: Tensor) -> None:
+        """No row can complete a word: `log_probs` (N, V) in place."""
+        if self.watch is None:
+            return
+        after = torch.stack([self.watch.after(state) for state in self.states.tolist()])  # (N, V)
+        held = self.watch.is_held()[after]
+        last = self.left == 1
+        held[last] = self.watch.would_be_held()[after[last]]
+        log_probs.masked_fill_(held.to(log_probs.device), float("-inf"))
+
+    def follow(self, tokens: Tensor, rows: Tensor | None = None) -> None:
+        if self.watch is None:
+            return
+        if rows is not None:
+            self.select(rows)
+        chosen = zip(self.states.tolist(), tokens.tolist(), strict=True)
+        self.states = torch.tensor([int(self.watch.after(s)[token]) for s, token in chosen])
+        self.left = self.left - 1
+
+    def select(self, rows: Tensor) -> None:
+        if self.watch is not None:
+            self.states, self.left = self.states[rows.cpu()], self.left[rows.cpu()]
+
+
+class Rules:
+    """What each row may choose next.
+
+    Args: as `greedy`, but for every row.
+    """
+
+    def __init__(
+        self,
+        limits: Sequence[int],
+        device: torch.device,
+        *,
+        forbidden_token_ids: Sequence[int],
+        prefix: Sequence[int] = (),
+        rationed_token_id: int | None = None,
+        rations: Sequence[int] = (),
+        bad_words: Watch | None = None,
+    ) -> None:
+        self.forbidden = torch.tensor(forbidden_token_ids, device=device)
+        self.prefix = prefix
+        self.rations = _Rations(rationed_token_id, rations, device)
+        self.bad_words = _BadWords(bad_words, limits)
+
+    def log_probs(self, logits: Tensor, step: int) -> Tensor:
+        """Log-softmax (N, V) over the whole vocabulary; then what may not be chosen is -inf.
+
+        Where a token is given by the prefix no other can be chosen; its value stays the model's own.
+        """
+        log_probs = (
+            logits.float().log_softmax(dim=-1).index_fill_(-1, self.forbidden, float("-inf"))
+        )
+        self.rations.close(log_probs)
+        self.bad_words.close(log_probs)
+        if step >= len(self.prefix):
+            return log_probs
+        only = torch.full_like(log_probs, float("-inf"))
+        only[:, self.prefix[step]] = log_probs[:, self.prefix[step]]
+        return only
+
+    def follow(self, tokens: Tensor, rows: Tensor | None = None) -> None:
+        """The rows `rows`, all if None, have chosen `tokens`."""
+        self.rations.follow(tokens, rows)
+        self.bad_words.follow(tokens, rows)
+
+    def select(self, rows: Tensor) -> None:
+        self.rations.select(rows)
+        self.bad_words.select(rows)
+
+
+class Draws:
+    """Tokens by chance: every sentence has a stream of numbers of its own.
+
+    Args:
+        seeds: whole numbers from 0 for each sentence; equal ones give equal streams.
+        temperature: above 0; probabilities are taken to the power of 1 / `temperature`.
+    """
+
+    def __init__(self, seeds: Sequence[Sequence[int]], temperature: float) -> None:
+        self.streams = [np.random.default_rng(list(seed)) for seed in seeds]
+        self.temperature = temperature
+
+    def choose(self, log_probs: Tensor) -> Tensor:
+        """A token for each row of `log_probs` (N, V), by its probability among those that are possible."""
+        values = log_probs.cpu().double()
+        values = (values - values.max(dim=-1, keepdim=True).values) / self.temperature
+        sums = values.exp().cumsum(dim=-1)
+        draws = torch.tensor([[stream.random()] for stream in self.streams], dtype=torch.double)
+        # The first whose sum is above the draw: never one that adds nothing.
+        chosen = torch.searchsorted(sums, draws * sums[:, -1:], right=True)[:, 0]
+        return chosen.to(log_probs.device)
+
+    def select(self, rows: Tensor) -> None:
+        self.streams = [self.streams[row] for row in rows.tolist()]
 
 
 @torch.inference_mode()
@@ -88,8 +185,10 @@ def greedy(
     prefix: Sequence[int] = (),
     rationed_token_id: int | None = None,
     rations: Sequence[int] = (),
+    bad_words: Watch | None = None,
+    draws: Draws | None = None,
 ) -> list[Hypothesis]:
-    """Take the most probable token at every step.
+    """Take the most probable token at every step, or one by chance.
 
     Args:
         stepper: of the model.
@@ -101,20 +200,33 @@ def greedy(
         rationed_token_id: a token, not the end token, that no output holds more often than its
             sentence's part of `rations` says; None for no such token.
         rations: whole numbers from 0, (B,).
+        bad_words: words that no output holds.
+        draws: None for the most probable token.
     """
     device = input_ids.device
     state = stepper.start(input_ids, attention_mask, max(limits))
-    left = _Rations(rationed_token_id, rations, device)
-    forbidden = torch.tensor(forbidden_token_ids, device=device)
+    rules = Rules(
+        limits,
+        device,
+        forbidden_token_ids=forbidden_token_ids,
+        prefix=prefix,
+        rationed_token_id=rationed_token_id,
+        rations=rations,
+        bad_words=bad_words,
+    )
     tokens = torch.full((len(limits),), start_token_id, device=device)
     alive = list(range(len(limits)))
     ids: list[list[int]] = [[] for _ in limits]
     log_probs: list[list[float]] = [[] for _ in limits]
     step = 0
     while alive:
-        logits = stepper.step(tokens, state)
-        best, tokens = _log_probs(logits, forbidden, left, prefix[step : step + 1]).max(dim=-1)
-        left.follow(tokens)
+        possible = rules.log_probs(stepper.step(tokens, state), step)
+        if draws is None:
+            best, tokens = possible.max(dim=-1)
+        else:
+            tokens = draws.choose(possible)
+            best = possible.gather(-1, tokens[:, None])[:, 0]
+        rules.follow(tokens)
         step += 1
         chosen = zip(alive, tokens.tolist(), best.tolist(), strict=True)
         rows = []
@@ -128,7 +240,9 @@ def greedy(
             if alive:
                 keep = torch.tensor(rows, device=device)
                 tokens = tokens[keep]
-                left.select(keep)
+                rules.select(keep)
+                if draws is not None:
+                    draws.select(keep)
                 stepper.select(state, keep)
     return [
         Hypothesis(tuple(i), tuple(p), i[-1] == eos_token_id)
@@ -166,24 +280,42 @@ def _candidates(total: Tensor, eos_token_id: int) -> tuple[Tensor, ...]:
     return top, beams, top_tokens, ends, picked, short
 
 
-def _is_done(
-    found: list[Hypothesis], num_beams: int, possible: float, length_penalty: float
+def best_first(
+    found: list[Hypothesis], length_penalty: float, text_of: Callable[[tuple[int, ...]], Hashable]
+) -> list[Hypothesis]:
+    """Ended hypotheses by their score; of those with one text the best alone."""
+    texts: dict[Hashable, Hypothesis] = {}
+    for one in sorted(found, key=lambda h: h.score(length_penalty), reverse=True):
+        texts.setdefault(text_of(one.ids), one)
+    return list(texts.values())
+
+
+def is_done(
+    found: Sequence[Hypothesis],
+    possible: float,
+    *,
+    num_beams: int,
+    num_results: int,
+    length_penalty: float,
 ) -> bool:
-    """Enough has ended, and no beginning may score above the best; or there is none that can go on.
+    """Enough has ended, and no beginning may score above the last result; or there is none that can go on.
 
     Args:
-        found: ended hypotheses; sorted here, the best first, and cut to the beams.
+        found: ended hypotheses, the best first.
         possible: the best score of a beginning.
     """
-    found.sort(key=lambda h: h.score(length_penalty), reverse=True)
-    del found[num_beams:]
     if possible == float("-inf"):
         return True
-    return len(found) >= num_beams and found[0].score(length_penalty) >= possible
+    return len(found) >= num_beams and found[num_results - 1].score(length_penalty) >= possible
+
+
+def beam_search(*args: Any, **kwargs: Any) -> list[Hypothesis]:
+    """The best output of every sentence; see `n_best`."""
+    return [found[0] for found in n_best(*args, **kwargs)]
 
 
 @torch.inference_mode()
-def beam_search(
+def n_best(
     stepper: Stepper,
     input_ids: Tensor,
     attention_mask: Tensor,
@@ -196,22 +328,37 @@ def beam_search(
     prefix: Sequence[int] = (),
     rationed_token_id: int | None = None,
     rations: Sequence[int] = (),
+    bad_words: Watch | None = None,
     length_penalty: float = 1.0,
-) -> list[Hypothesis]:
-    """Keep the `num_beams` most probable beginnings; return the best ended one.
+    num_results: int = 1,
+    text_of: Callable[[tuple[int, ...]], Hashable] = tuple,
+) -> list[list[Hypothesis]]:
+    """Keep the `num_beams` most probable beginnings; return the best ended ones.
 
     Hypotheses are compared by sum of log-probabilities over length ** `length_penalty`. A sentence
-    is done when it has `num_beams` ended hypotheses and no beginning scores above the best of them, or
-    at its length limit; only where nothing has ended by then is a beginning returned, not `finished`.
+    is done when it has `num_beams` ended hypotheses and no beginning scores above the last that is
+    wanted of them, or at its length limit; only where nothing has ended by then are beginnings returned,
+    not `finished`.
 
-    Args: as `greedy`.
+    Args: as `greedy`, and
+        num_results: how many, no more than beams.
+        text_of: of hypotheses for which it is the same, only the best counts.
+    Returns:
+        for each sentence from 1 to `num_results`, the best first.
     """
     device = input_ids.device
     sentences = len(limits)
     state = stepper.start(input_ids, attention_mask, max(limits))
     stepper.select(state, torch.arange(sentences, device=device).repeat_interleave(num_beams))
-    left = _Rations(rationed_token_id, [r for r in rations for _ in range(num_beams)], device)
-    forbidden = torch.tensor(forbidden_token_ids, device=device)
+    rules = Rules(
+        [limit for limit in limits for _ in range(num_beams)],
+        device,
+        forbidden_token_ids=forbidden_token_ids,
+        prefix=prefix,
+        rationed_token_id=rationed_token_id,
+        rations=[ration for ration in rations for _ in range(num_beams)],
+        bad_words=bad_words,
+    )
     tokens = torch.full((sentences * num_beams,), start_token_id, device=device)
     # All beams of a sentence start alike: only the first may be continued in the first step.
     scores = torch.full((sentences, num_beams), float("-inf"), device=device)
@@ -222,8 +369,7 @@ def beam_search(
     ended: list[list[Hypothesis]] = [[] for _ in limits]
     step = 0
     while alive:
-        logits = stepper.step(tokens, state)
-        log_probs = _log_probs(logits, forbidden, left, prefix[step : step + 1])  # (B K, V)
+        log_probs = rules.log_probs(stepper.step(tokens, state), step)  # (B K, V)
         step += 1
         total = scores.unsqueeze(-1) + log_probs.view(len(alive), num_beams, -1)
         top, beams, top_tokens, ends, picked, short = _candidates(total, eos_token_id)
@@ -246,10 +392,20 @@ def beam_search(
         for row, best in enumerate(scores.max(dim=-1).values.tolist()):
             found, at_limit = ended[alive[row]], step >= limits[alive[row]]
             if not found and (at_limit or best == float("-inf")):
-                beam = int(scores[row].argmax())
-                found.append(_hypothesis(history[row, beam], history_scores[row, beam], False))
-            possible = best / step**length_penalty
-            if not _is_done(found, num_beams, possible, length_penalty) and not at_limit:
+                for beam in scores[row].topk(num_results).indices.tolist():
+                    if not found or bool(torch.isfinite(scores[row, beam])):
+                        found.append(
+                            _hypothesis(history[row, beam], history_scores[row, beam], False)
+                        )
+            found[:] = best_first(found, length_penalty, text_of)[:num_beams]
+            done = is_done(
+                found,
+                best / step**length_penalty,
+                num_beams=num_beams,
+                num_results=num_results,
+                length_penalty=length_penalty,
+            )
+            if not done and not at_limit:
                 rows.append(row)
         source_rows = source_beams + num_beams * torch.arange(len(alive), device=device)[:, None]
         same_sources = len(rows) == len(alive)
@@ -261,5 +417,5 @@ def beam_search(
         if alive:
             stepper.select(state, source_rows.flatten(), same_sources=same_sources)
             tokens = next_tokens.flatten()
-            left.follow(tokens, source_rows.flatten())
-    return [found[0] for found in ended]
+            rules.follow(tokens, source_rows.flatten())
+    return [found[:num_results] for found in ended]

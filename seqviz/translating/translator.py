@@ -12,7 +12,7 @@ import operator
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 import numpy as np
 import torch
@@ -24,9 +24,10 @@ from seqviz.architectures.steps import Recorder
 from seqviz.data import tokenizer as tokenizers
 from seqviz.pieces import Pieces
 from seqviz.translating import forced, inputs, notes, output, search, unknown
+from seqviz.translating.decoding import Decoding, Options, Search
 from seqviz.translating.forced import MAX_BATCH_PIECES
-from seqviz.translating.inputs import Plan, Unit, output_limit
-from seqviz.translating.result import Candidate, Translation, joined
+from seqviz.translating.inputs import Plan, Unit
+from seqviz.translating.result import Candidate, Translation, different, joined
 
 MAX_PARTS_WITH_ATTENTION = 20
 """A text over the cap keeps attention weights by default up to so many parts."""
@@ -84,16 +85,39 @@ class Translator:
         return self.model.device
 
     @overload
-    def translate(
-        self, text: str, num_beams: int = 1, *, attention: bool | None = None
-    ) -> Translation: ...
+    def translate(self, text: str, num_beams: int = 1, **rest: Unpack[Options]) -> Translation: ...
     @overload
     def translate(
-        self, text: Sequence[str], num_beams: int = 1, *, attention: bool | None = None
+        self, text: str, num_beams: int = 1, *, num_return_sequences: int, **rest: Unpack[Options]
     ) -> list[Translation]: ...
+    @overload
     def translate(
-        self, text: str | Sequence[str], num_beams: int = 1, *, attention: bool | None = None
-    ) -> Translation | list[Translation]:
+        self, text: Sequence[str], num_beams: int = 1, **rest: Unpack[Options]
+    ) -> list[Translation]: ...
+    @overload
+    def translate(
+        self,
+        text: Sequence[str],
+        num_beams: int = 1,
+        *,
+        num_return_sequences: int,
+        **rest: Unpack[Options],
+    ) -> list[list[Translation]]: ...
+    def translate(
+        self,
+        text: str | Sequence[str],
+        num_beams: int = 1,
+        *,
+        attention: bool | None = None,
+        num_return_sequences: int | None = None,
+        length_penalty: float = 1.0,
+        do_sample: bool = False,
+        temperature: float | None = None,
+        seed: int | None = None,
+        max_new_tokens: int | None = None,
+        force_words: Sequence[str | Sequence[str]] = (),
+        bad_words: Sequence[str] = (),
+    ) -> Translation | list[Translation] | list[list[Translation]]:
         """Translate a text, or each text of a list.
 
         An empty text gives an empty translation. A text over `MAX_SOURCE_WORDS` English words or
@@ -102,15 +126,41 @@ class Translator:
         `seqviz.translating.unknown`). A text in which nothing else has a letter or digit comes back as it
         is. What happened stands in `notes`.
 
+        A word of `force_words` or `bad_words` stands in a translation where no letter, digit or accent
+        touches it on either side (in Chinese and Japanese every character is a word), as it is written
+        here or with a capital first letter, whatever pieces spell it. Its other forms are other words:
+        "votes" is not "vote". "l'eau" holds "eau". Phrases are words, too.
+
         Args:
             text: English text, or a list of texts, which are translated in batches.
             num_beams: 1 for greedy search.
             attention: keep attention weights; None keeps them for a single text of not too many parts.
+            num_return_sequences: return for each text a list of so many translations, the best first by
+                their `score`, no text twice: fewer where search finds no more, or nothing is translated.
+                Up to `num_beams`; with `do_sample` so many draws, which may be equal, in their order.
+                Of a text in several parts the n-th joins the n-th of every part.
+            length_penalty: beams are compared by the sum of log-probabilities over length **
+                `length_penalty`: above 1 prefers long outputs, below 1 short ones.
+            do_sample: draw each token by chance, by its probability.
+            temperature: probabilities are taken to the power of 1 / `temperature` first: below 1 probable
+                tokens are drawn more often; None for 1.
+            seed: of the draws; None for 0. They depend on this and on the text alone, so a text has
+                the same ones in every batch, and equal texts have equal ones.
+            max_new_tokens: most pieces of an output, end token included; None for twice the pieces of
+                the source and 12.
+            force_words: words that the translation has to hold, of a text that is read at once; in the
+                place of a word there may be a list of forms, of which one is enough. Search then has
+                `num_beams` for each stage on the way to all words (see `seqviz.translating.constrained`).
+            bad_words: words that it must not hold.
         Raises:
             TypeError: something that is not text.
-            ValueError: a number of beams out of range.
+            ValueError: arguments out of range, or such as do not go together; `force_words` that do not
+                fit into the output, or a text in several parts with them.
         """
-        _check_beams(num_beams)
+        asked = Decoding(
+            num_beams, num_return_sequences, length_penalty, do_sample, temperature, seed,
+            max_new_tokens, force_words, bad_words,
+        )  # fmt: skip
         single = isinstance(text, str)
         if not single and not isinstance(text, Sequence):
             raise TypeError(f"expected text or a list of texts, got {type(text).__name__}")
@@ -119,10 +169,16 @@ class Translator:
             if not isinstance(item, str):
                 raise TypeError(f"expected text, got {type(item).__name__}")
         plans = [self._plan_of(item) for item in texts]
+        if asked.force_words:
+            for plan in plans:
+                _check_one_part(plan, "with force_words")
         units = [unit for plan in plans for unit in plan.units]
         keep = single and len(units) <= MAX_PARTS_WITH_ATTENTION if attention is None else attention
-        outputs = iter(self._translate_units(units, num_beams, keep))
+        outputs = iter(self._translate_units(units, Search(asked, self.tokenizer), keep))
         results = [self._assemble(plan, [next(outputs) for _ in plan.units]) for plan in plans]
+        if num_return_sequences is None:
+            best = [found[0] for found in results]
+            return best[0] if single else best
         return results[0] if single else results
 
     def translate_from(
@@ -149,17 +205,13 @@ class Translator:
             ValueError: a number of beams out of range, a text that is read in several parts or empty, ids
                 that no output can begin with.
         """
-        _check_beams(num_beams)
+        asked = Decoding(num_beams)
         plan = self._plan_of(text)
         try:
             prefix = tuple(map(operator.index, prefix_ids))
         except TypeError as error:
             raise TypeError(f"expected prefix_ids as whole numbers: {error}") from None
-        if len(plan.units) > 1:
-            raise ValueError(
-                f"expected a text that is read at once, got one of {len(plan.units)} parts; give one "
-                "part, such as translate(text).parts[0]"
-            )
+        _check_one_part(plan)
         if not prefix:
             return self.translate(plan.text, num_beams, attention=attention)
         if not plan.units:
@@ -169,7 +221,8 @@ class Translator:
         (unit,) = plan.units
         inputs.check_prefix(self.tokenizer, prefix, unit)
         keep = attention is None or attention
-        translation = self._assemble(plan, self._translate_batch([unit], num_beams, keep, prefix))
+        way = Search(asked, self.tokenizer)
+        (translation,) = self._assemble(plan, self._translate_batch([unit], way, keep, prefix))
         return replace(translation, notes=(notes.forced(len(prefix)), *translation.notes))
 
     @torch.inference_mode()
@@ -296,71 +349,65 @@ class Translator:
         return inputs.plan(self.tokenizer, text, self._reads_english, self.lowers_capitals)
 
     def _translate_units(
-        self, units: list[Unit], num_beams: int, attention: bool
-    ) -> list[Translation]:
-        """Translate sentences within the caps, those of like length together."""
-        results: dict[int, Translation] = {}
+        self, units: list[Unit], way: Search, attention: bool
+    ) -> list[list[Translation]]:
+        """Translate sentences within the caps, those of like length together; of each its results."""
+        results: dict[int, list[Translation]] = {}
         for i, unit in enumerate(units):
             if unknown.nothing_known(unit.pieces.tokens, unit.ids, self.tokenizer.unk_token_id):
-                results[i] = self._copied(unit, num_beams)
+                results[i] = [self._copied(unit, way.decoding.num_beams)]
         order = [i for i in range(len(units)) if i not in results]
         order.sort(key=lambda i: len(units[i].ids))
         while order:
             longest = len(units[order[-1]].ids) + 1
-            size = max(1, MAX_BATCH_PIECES // (longest * num_beams))
+            size = max(1, MAX_BATCH_PIECES // (longest * way.decoding.num_rows))
             group, order = order[-size:], order[:-size]
-            for i, translation in zip(
+            for i, found in zip(
                 group,
-                self._translate_batch([units[i] for i in group], num_beams, attention),
+                self._translate_batch([units[i] for i in group], way, attention),
                 strict=True,
             ):
-                results[i] = translation
+                results[i] = found
         return [results[i] for i in range(len(units))]
 
     @torch.inference_mode()
     def _translate_batch(
-        self,
-        units: list[Unit],
-        num_beams: int,
-        attention: bool,
-        prefix: tuple[int, ...] = (),
-    ) -> list[Translation]:
+        self, units: list[Unit], way: Search, attention: bool, prefix: tuple[int, ...] = ()
+    ) -> list[list[Translation]]:
         started = time.perf_counter()
         input_ids, mask = forced.as_sources(self.model, self.tokenizer, [u.ids for u in units])
-        limits = [output_limit(len(unit.ids)) for unit in units]
-        unk = self.tokenizer.unk_token_id
-        settings: dict[str, Any] = {
-            "start_token_id": self.model.config.decoder_start_token_id,
-            "eos_token_id": self.tokenizer.eos_token_id,
-            "forbidden_token_ids": (self.tokenizer.pad_token_id,),
-            "prefix": prefix,
-            "rationed_token_id": unk,
-            "rations": [unit.ids.count(unk) for unit in units],
-        }
-        recorder = Recorder(self._stepper) if attention and len(units) == num_beams == 1 else None
-        if num_beams == 1:
-            found = search.greedy(recorder or self._stepper, input_ids, mask, limits, **settings)
-        else:
-            found = search.beam_search(
-                self._stepper, input_ids, mask, limits, num_beams=num_beams, **settings
-            )
+        alone = attention and len(units) == 1 and way.decoding.is_greedy
+        recorder = Recorder(self._stepper) if alone else None
+        found = way(
+            recorder or self._stepper,
+            units,
+            input_ids,
+            mask,
+            start_token_id=self.model.config.decoder_start_token_id,
+            prefix=prefix,
+        )
         seconds = (time.perf_counter() - started) / len(units)
-        translations = []
-        for unit, hypothesis in zip(units, found, strict=True):
-            weights: dict[str, np.ndarray] = {}
-            if recorder is not None:
-                weights = _arrays(recorder.attention())
-            elif attention:
-                weights = self.attend(unit.ids, hypothesis.ids)
-            translations.append(self._translation(unit, hypothesis, seconds, num_beams, weights))
-        return translations
+        results = []
+        for unit, hypotheses in zip(units, found, strict=True):
+            translations = []
+            for hypothesis in hypotheses:
+                weights: dict[str, np.ndarray] = {}
+                if recorder is not None:
+                    weights = _arrays(recorder.attention())
+                elif attention:
+                    weights = self.attend(unit.ids, hypothesis.ids)
+                translations.append(
+                    self._translation(unit, hypothesis, seconds, way.decoding, weights)
+                )
+            results.append(translations if way.decoding.do_sample else different(translations))
+        return results
 
     def _translation(
         self,
         unit: Unit,
         found: search.Hypothesis,
         seconds: float,
-        num_beams: int,
+        asked: Decoding,
         attentions: dict[str, np.ndarray],
     ) -> Translation:
         """What was found for a sentence, as text and with what is to be said about it."""
@@ -382,9 +429,9 @@ class Translator:
             target_pieces=pieces.with_end(end) if found.finished else pieces,
             target_ids=found.ids,
             token_log_probs=found.log_probs,
-            score=found.score(),
+            score=found.score(asked.length_penalty),
             seconds=seconds,
-            num_beams=num_beams,
+            num_beams=asked.num_beams,
             notes=(*lost, *unit.notes, *odd),
             attentions=attentions,
         )
@@ -400,19 +447,28 @@ class Translator:
             notes=(*unit.notes, notes.COPIED),
         )
 
-    def _assemble(self, plan: Plan, outputs: list[Translation]) -> Translation:
-        """One translation of a whole text from those of its sentences."""
+    def _assemble(self, plan: Plan, outputs: list[list[Translation]]) -> list[Translation]:
+        """Translations of a whole text from those of its sentences."""
         if not outputs:
-            return self.made(source=plan.text, text="", notes=plan.notes)
+            return [self.made(source=plan.text, text="", notes=plan.notes)]
         if len(outputs) == 1:
-            return replace(outputs[0], source=plan.text, notes=plan.notes + outputs[0].notes)
-        return joined(outputs, plan.text, plan.notes)
+            return [
+                replace(one, source=plan.text, notes=plan.notes + one.notes) for one in outputs[0]
+            ]
+        # Where a sentence has fewer results than others, its last one stays.
+        return [
+            joined([part[min(n, len(part) - 1)] for part in outputs], plan.text, plan.notes)
+            for n in range(max(map(len, outputs)))
+        ]
 
 
 def _arrays(weights: dict[str, Tensor]) -> dict[str, np.ndarray]:
     return {kind: values.float().cpu().numpy() for kind, values in weights.items()}
 
 
-def _check_beams(num_beams: int) -> None:
-    if not isinstance(num_beams, int) or isinstance(num_beams, bool) or not 1 <= num_beams <= 32:
-        raise ValueError(f"expected num_beams from 1 to 32, got {num_beams!r}")
+def _check_one_part(plan: Plan, when: str = "") -> None:
+    if len(plan.units) > 1:
+        raise ValueError(
+            f"expected a text that is read at once{when and ' '}{when}, got one of {len(plan.units)} "
+            "parts; give one part, such as translate(text).parts[0].source"
+        )
