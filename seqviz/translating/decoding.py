@@ -12,9 +12,9 @@ from typing import Any, TypedDict
 
 from torch import Tensor
 
-from seqviz import tokenizer as tokenizers
 from seqviz.architectures.steps import Stepper
 from seqviz.constants import MAX_TARGET_PIECES
+from seqviz.data import tokenizer as tokenizers
 from seqviz.pieces import Pieces
 from seqviz.translating import constrained, search
 from seqviz.translating.inputs import Unit, output_limit
