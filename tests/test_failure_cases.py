@@ -1,11 +1,10 @@
 """Where tools of this kind broke, by public reports, and what ours does: one test for each case, named after it.
 
-Cases that a longer test elsewhere already holds are named in `ELSEWHERE`; a test here makes sure that it is there.
+Cases that a longer test elsewhere already holds have none here.
 """
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import signal
@@ -30,50 +29,6 @@ from seqviz.translating.translator import Translator
 
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
-
-ELSEWHERE = {
-    "attention: sixty words a side are legible and do not stall": "test_heatmap.test_sixty_by_sixty_is_legible",
-    "attention: hiding specials and merging pieces loses no token": "test_maps.test_hiding_and_merging_commute_and_repeat",
-    "attention: markup in words is text": "test_heatmap.test_odd_words_do_nothing",
-    "attention: a chinese font is used, or the picture says that there is none": "test_plotting.test_without_a_chinese_font_a_png_is_in_english_and_says_so",
-    "translation: the batch changes no result": "test_translation.test_batched_is_single",
-    "translation: unknown characters are kept and said": "test_translation.test_unknown_characters_are_kept_and_said",
-    "translation: a text over the cap": "test_translation.test_over_the_cap_is_translated_sentence_by_sentence",
-    "translation: untrained or diverged weights are refused": "test_translation.test_load_says_what_is_wrong",
-    "length: thin and empty buckets": "test_plotting.test_length_curve_skips_empty_buckets",
-    "length: beyond the training cap is marked": "test_plotting.test_length_curve_marks_extrapolation",
-    "gradio: the last value of the slider is the one shown": "test_browser_length.test_a_drag_shows_the_last_position_and_asks_nothing",
-    "gradio: visitors are not mixed up": "test_ui.test_visitors_are_not_mixed_up",
-    "training: stopped in any epoch and resumed": "test_training.test_resumed_is_uninterrupted",
-    "training: accumulation weighs by real tokens": "test_training.test_accumulation_changes_nothing",
-    "training: two processes are one": "test_training_knocks.test_two_processes_are_one",
-    "training: killed while saving": "test_training.test_killed_while_saving",
-    "training: killed at any moment": "test_training_knocks.test_killed_at_random_moments",
-    "training: the disk is full": "test_training_knocks.test_full_disk",
-    "training: a damaged state is passed over": "test_training.test_damaged_state",
-    "training: a lone quotation mark swallows nothing": "test_corpus.test_quotes_are_text",
-    "training: only a newline ends a line": "test_corpus.test_only_a_newline_ends_a_line",
-    "training: byte-order mark and carriage returns": "test_corpus.test_byte_order_mark_and_carriage_returns_are_dropped",
-    "text: half an emoji": "test_translation.test_half_an_emoji_is_replaced_and_said",
-    "text: typed control tokens are text": "test_tokenizer.test_typed_control_text_is_text",
-    "text: paragraphs are kept, wrapped lines joined": "test_ui.test_paragraphs_are_kept_and_wrapped_lines_joined",
-    "text: on standard input a line is a unit": "test_cli.test_translate_an_argument_a_file_and_standard_input",
-    "scores: one reference too few": "test_scores.test_numbers_of_sentences_must_agree",
-    "scores: nothing said scores nothing": "test_scores.test_nothing_said_scores_nothing",
-    "pages: a template typed by a visitor is text": "test_browser_stepping.test_markup_is_text_and_reduced_motion_grows_nothing",
-    "pages: the decoder's use of a shared embedding is left out of saliency": "test_looking.test_the_decoders_use_of_the_table_is_left_out",
-    "pages: the wheel holds the weights and works from any folder": "test_installation.test_wheel_works_from_any_folder",
-    "pages: nothing can be written": "test_container.test_the_page_answers_there",
-    "pages: a full disk is one line": "test_cli.test_a_full_disk_is_one_line",
-    "pages: a closed tab stops its own work only": "test_browser_queue.test_place_in_the_queue",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", ELSEWHERE)
-def test_held_elsewhere(case):
-    file, name = ELSEWHERE[case].split(".")
-    tree = ast.parse((TESTS / f"{file}.py").read_text(encoding="utf-8"))
-    assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, case
 
 
 @pytest.fixture(scope="module")

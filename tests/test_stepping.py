@@ -262,8 +262,7 @@ def text_of(element: ElementTree.Element) -> str:
     return "".join(element.itertext())
 
 
-def test_constants_are_the_tokenizer_s() -> None:
-    assert stepping.WORD_START == tokenizer.WORD_START
+def test_the_end_is_said_in_words() -> None:
     assert stepping._piece("x", tokenizer.EOS_TOKEN_ID, "en")[0] == Language.of("en").say(
         "stepping.end"
     )
