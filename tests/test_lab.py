@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +19,16 @@ import tiny_lab
 import torch
 
 from seqviz import cli, plotting
-from seqviz.lab import EXPERIMENTS, experiment, gradient, settings, two_digits
+from seqviz.lab import (
+    EXPERIMENTS,
+    capacity,
+    experiment,
+    extrapolation,
+    gradient,
+    recall,
+    settings,
+    two_digits,
+)
 from seqviz.lab.readers import TEST, VALIDATION
 from seqviz.report import Report, read_training
 from seqviz.translating.translator import Translator
@@ -318,6 +327,108 @@ def test_every_field_is_held_to_its_range(changed: dict[str, Any], message: str)
     settings.check(Fields(count=9, threads=4))
     with pytest.raises(ValueError, match=message):
         settings.check(Fields(**changed))
+
+
+# ---------------------------------------------------------------------------------------------
+# What models are trained and tested on
+
+
+@dataclass(frozen=True)
+class Learned:
+    """An experiment whose models are trained on sequences drawn at random.
+
+    Attributes:
+        given: its settings, with sequences so long that two of one stream are hardly ever the same.
+        kinds: of model that are compared, and so get the same batches.
+        run: trains a model of one kind.
+        held_out: tests it on a length, a seed and a stream.
+        lengths: all that are trained.
+    """
+
+    given: Any
+    kinds: tuple[str, ...]
+    run: Callable[[Any, str], Any]
+    held_out: Callable[..., Any]
+    lengths: set[int]
+
+
+LEARNED = {
+    recall: Learned(
+        replace(tiny_lab.RECALL, distances=(9, 12), steps=40, batch_size=32, num_validation=32),
+        settings.KINDS,
+        lambda given, kind: recall.run(given, kind, given.distances, 0.01, 1)[0],
+        recall.held_out,
+        {9, 12},
+    ),
+    capacity: Learned(
+        replace(tiny_lab.CAPACITY, max_length=9, steps=60, batch_size=32, num_validation=32),
+        tuple(capacity.CONTEXTS),
+        lambda given, kind: capacity.run(given, kind, 4, 0.01, 1),
+        capacity.copied,
+        set(range(1, 10)),
+    ),
+    extrapolation: Learned(
+        replace(tiny_lab.EXTRAPOLATION, trained_length=9, lengths=(9, 12), steps=60, batch_size=32),
+        extrapolation.MODELS,
+        lambda given, kind: extrapolation.run(given, "lookup", kind, 0.01, 1),
+        lambda given, *rest: extrapolation.held_out(given, "lookup", *rest),
+        set(range(1, 10)),
+    ),
+}
+each_learned = pytest.mark.parametrize("module", LEARNED, ids=lambda module: module.__name__)
+
+
+@pytest.fixture
+def batches(monkeypatch: pytest.MonkeyPatch, module: Any) -> list[tuple[int, torch.Tensor]]:
+    """All that is drawn: length, and what the model reads. No model is changed."""
+    seen: list[tuple[int, torch.Tensor]] = []
+    real = module.draw
+
+    def draw(first: Any, size: int, length: int, random: torch.Generator) -> Any:
+        batch = real(first, size, length, random)
+        seen.append((length, batch.inputs[0]))
+        return batch
+
+    monkeypatch.setattr(module, "draw", draw)
+    monkeypatch.setattr(
+        module, "train", lambda model, draw, steps, *rest: [draw() for _ in range(steps)]
+    )
+    return seen
+
+
+@each_learned
+def test_training_draws_each_of_its_lengths_and_no_other(module: Any, batches: Any) -> None:
+    case = LEARNED[module]
+    case.run(case.given, case.kinds[0])
+    assert len(batches) == case.given.steps
+    assert {length for length, _ in batches} == case.lengths
+
+
+@each_learned
+def test_all_kinds_of_model_get_the_same_batches(module: Any, batches: Any) -> None:
+    case, seen = LEARNED[module], []
+    for kind in case.kinds:
+        batches.clear()
+        case.run(case.given, kind)
+        seen.append([inputs.tolist() for _, inputs in batches])
+    assert all(one == seen[0] for one in seen) and seen[0]
+
+
+@each_learned
+def test_test_sequences_are_not_those_of_training_or_validation(module: Any, batches: Any) -> None:
+    case = LEARNED[module]
+    model = case.run(case.given, case.kinds[0])
+    train = [row for length, inputs in batches if length == 9 for row in inputs.tolist()]
+    tested = []
+    for stream in (TEST, VALIDATION, TEST):
+        batches.clear()
+        case.held_out(case.given, model, 9, 1, stream)
+        ((_, inputs),) = batches
+        tested.append(inputs.tolist())
+    test, validation, again = tested
+    assert test == again and train
+    for one, other in ((train, test), (test, validation), (train, validation)):
+        assert not any(row in other for row in one)
 
 
 # ---------------------------------------------------------------------------------------------

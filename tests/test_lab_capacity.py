@@ -118,15 +118,6 @@ def test_copied_is_by_position() -> None:
     assert found.tolist() == [1, 0, 1, 0]
 
 
-def test_batches_are_of_one_length_up_to_the_longest(monkeypatch) -> None:
-    seen = []
-    real = capacity.draw
-    monkeypatch.setattr(capacity, "draw", lambda s, n, d, g: (seen.append(d), real(s, n, d, g))[1])
-    settings = capacity.Settings(widths=(4,), max_length=5, steps=60, batch_size=2, num_symbols=4)
-    capacity.run(settings, "lstm", 4, 0.01, 1)
-    assert len(seen) == 60 and set(seen) == {1, 2, 3, 4, 5}
-
-
 # ---------------------------------------------------------------------------------------------
 # Numbers
 

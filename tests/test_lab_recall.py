@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -41,47 +40,6 @@ def test_nothing_but_the_first_symbol_tells_the_answer(distance: int) -> None:
     assert settings.chance == 1 / 16
     counts = batch.targets.flatten().bincount(minlength=16)
     assert counts.max() < 2 * 500 / 16
-
-
-def test_a_batch_is_of_one_of_the_distances_and_each_comes(monkeypatch) -> None:
-    seen = []
-    real = recall.draw
-    monkeypatch.setattr(
-        recall, "draw", lambda s, n, d, g: (seen.append((n, d)), real(s, n, d, g))[1]
-    )
-    settings = replace(SMALL, distances=(2, 5, 7), steps=60)
-    recall.run(settings, "rnn", settings.distances, 0.01, 1)
-    trained = [distance for size, distance in seen if size == settings.batch_size]
-    assert len(trained) == 60 and set(trained) == {2, 5, 7}
-
-
-def test_all_kinds_of_model_are_trained_on_the_same_batches(monkeypatch) -> None:
-    seen: dict[str, list[Any]] = {}
-
-    def watching(model: Any, draw: Any, steps: int, *rest: Any) -> None:
-        seen[type(model).__name__] = [draw().inputs[0].tolist() for _ in range(3)]
-
-    monkeypatch.setattr(recall, "train", watching)
-    for kind in ("lstm", "attention"):
-        recall.run(SMALL, kind, SMALL.distances, 0.01, 1)
-    assert seen["RecurrentReader"] == seen["AttentionReader"]
-
-
-def test_test_sequences_are_not_those_of_training_or_validation(monkeypatch) -> None:
-    seen = []
-    monkeypatch.setattr(
-        recall, "accuracy", lambda model, batch: (seen.append(batch.inputs[0]), 0.5)[1]
-    )
-    monkeypatch.setattr(recall, "train", lambda model, draw, *rest: seen.append(draw().inputs[0]))
-    settings = replace(SMALL, batch_size=32, num_validation=32)
-    model, _ = recall.run(settings, "rnn", (9,), 0.01, 1)
-    for stream in (readers.TEST, readers.VALIDATION):
-        recall.held_out(settings, model, 9, 1, stream)
-    recall.held_out(settings, model, 9, 1)
-    train, test, validation, again = (rows.tolist() for rows in seen)
-    assert test == again
-    for one, other in ((train, test), (test, validation), (train, validation)):
-        assert not any(row in other for row in one)
 
 
 # ---------------------------------------------------------------------------------------------
