@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -101,9 +102,75 @@ def test_translate_json_and_raw_bytes(model: Path) -> None:
     assert len(row["target_tokens"]) == len(row["token_log_probs"])
 
 
+def test_translate_the_n_best_by_chance_and_with_words(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said(*options: str) -> list[str]:
+        arguments = ["translate", "--model", str(model), *options, "The bridge is green."]
+        code, out, _ = run_here(arguments, monkeypatch, capsys)
+        assert code == 0
+        return out.splitlines()
+
+    rows = [line.split("\t") for line in said("--beams", "3", "--num-return-sequences", "3")]
+    assert [row[0] for row in rows] == ["1", "2", "3"] and len({row[2] for row in rows}) == 3
+    assert float(rows[0][1]) >= float(rows[1][1]) >= float(rows[2][1])
+    ranked = map(json.loads, said("--json", "--beams", "3", "--num-return-sequences", "2"))
+    assert [(row["rank"], row["text"]) for row in ranked] == [(1, rows[0][2]), (2, rows[1][2])]
+    drawn = said("--do-sample", "--temperature", "1.5", "--seed", "4")
+    assert (
+        drawn == said("--do-sample", "--temperature", "1.5", "--seed", "4") != said("--do-sample")
+    )
+    (words,) = said("--force-word", "bateau", "--force-word", "ponts|pont", "--bad-word", "vert")
+    assert {"bateau"} < set(re.findall(r"\w+", words)) and re.search(r"\bponts?\b", words)
+    assert len(json.loads(said("--json", "--max-new-tokens", "2")[0])["target_tokens"]) <= 2
+    assert said("--beams", "4", "--length-penalty", "6") != said(
+        "--beams", "4", "--length-penalty", "-9"
+    )
+
+
+def test_words_that_do_not_fit_are_wrong_use(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["translate", "--model", str(model), "--max-new-tokens", "2", "Nobody!"]
+    arguments += ["--force-word", "une grande carte"]
+    code, out, err = run_here(arguments, monkeypatch, capsys)
+    assert (code, out) == (2, "") and err.count("\n") == 1
+    assert "expected room for force_words" in err
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_a_file_of_utf16_is_one_clear_error(
+    encoding: str,
+    model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "lines.txt"
+    file.write_bytes("\ufeffThe bridge.\nNobody!\n".encode(encoding))
+    arguments = ["translate", "--model", str(model), "--file", str(file)]
+    code, out, err = run_here(arguments, monkeypatch, capsys)
+    assert (code, out) == (1, "") and err.count("\n") == 1
+    assert f"expected UTF-8 text in {file}, got UTF-16" in err
+
+
+def test_a_closed_standard_input_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)  # what Python makes of <&-
+    code, out, err = run_here(["translate"], monkeypatch, capsys)
+    assert (code, out) == (2, "") and err.count("\n") == 1
+    assert "expected TEXT, --file or standard input, got none" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
+        (["translate", "--num-return-sequences", "2", "hi"], 2, "got 2 of 1"),
+        (["translate", "--do-sample", "--temperature", "0", "hi"], 2, "temperature above 0"),
+        (["translate", "--do-sample", "--temperature", "nan", "hi"], 2, "temperature above 0"),
+        (["translate", "--do-sample", "--beams", "2", "hi"], 2, "num_beams 1 with do_sample"),
+        (["translate", "--max-new-tokens", "0", "hi"], 2, "max_new_tokens from 1"),
         (["translate", "--model", "gpt", "hi"], 1, "expected one of rnn, lstm"),
         (["translate", "--beams", "0", "hi"], 2, "--beams"),
         (["translate", "--nonsense"], 2, "--nonsense"),

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from seqviz.cli.application import app
-from seqviz.cli.options import (
-    UsageError,
-)
+from seqviz.cli.options import ClickException, UsageError
+
+if TYPE_CHECKING:
+    from seqviz.translating.result import Translation
 
 _LINES_AT_ONCE = 64
 
@@ -33,32 +36,104 @@ def translate(
         bool,
         typer.Option("--json", help="One JSON object a line: tokens, probabilities, notes, time."),
     ] = False,
+    num_return_sequences: Annotated[
+        int | None,
+        typer.Option(
+            help="The N best translations, no text twice: as lines of rank, score and text, with --json "
+            "as objects with a rank. Up to --beams; with --do-sample N draws."
+        ),
+    ] = None,
+    length_penalty: Annotated[
+        float, typer.Option(help="Of beams: above 1 prefers long outputs, below 1 short ones.")
+    ] = 1.0,
+    do_sample: Annotated[
+        bool, typer.Option("--do-sample", help="Draw each token by its probability.")
+    ] = False,
+    temperature: Annotated[
+        float | None,
+        typer.Option(help="Of draws, above 0: below 1 probable tokens are drawn more often."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Of draws; 0 if left out.")] = None,
+    max_new_tokens: Annotated[
+        int | None,
+        typer.Option(help="Most pieces of an output, with its end; twice the input and 12."),
+    ] = None,
+    force_word: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A whole word that the output has to hold, or one of several forms: vote|votes. "
+            "May be given several times."
+        ),
+    ] = None,
+    bad_word: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A whole word that the output must not hold. May be given several times."
+        ),
+    ] = None,
 ) -> None:
     """Translate English into French. Of a file or standard input every line is a unit.
 
     Examples: seqviz translate "The report was adopted."
     seqviz translate --model lstm --beams 4 --json < lines.txt
+    seqviz translate --beams 4 --num-return-sequences 3 --bad-word rapport "The report was adopted."
+    seqviz translate --do-sample --temperature 0.7 --seed 1 "The report was adopted."
     """
     if text is not None and file is not None:
         raise UsageError("expected TEXT or --file, got both")
-    if text is None and file is None and sys.stdin.isatty():
+    if text is None and file is None and (sys.stdin is None or sys.stdin.isatty()):
         raise UsageError("expected TEXT, --file or standard input, got none")
+    from seqviz.translating.decoding import Decoding
     from seqviz.translating.loading import load
 
+    options: dict[str, Any] = {
+        "num_beams": beams,
+        "num_return_sequences": num_return_sequences,
+        "length_penalty": length_penalty,
+        "do_sample": do_sample,
+        "temperature": temperature,
+        "seed": seed,
+        "max_new_tokens": max_new_tokens,
+        "force_words": [word.split("|") for word in force_word or ()],
+        "bad_words": bad_word or (),
+    }
+    with _wrong_use():
+        Decoding(**options)
     translator = load(model)
     lines = iter([text]) if text is not None else _lines(file)
     number = 0
     while chunk := list(islice(lines, _LINES_AT_ONCE)):
-        for translation in translator.translate(chunk, num_beams=beams):
+        with _wrong_use():
+            found = translator.translate(chunk, **options)
+        for results in found:
             number += 1
-            if as_json:
-                typer.echo(json.dumps(translation.to_dict(), ensure_ascii=False))
-                continue
-            typer.echo(translation.text)
             where = "note" if text is not None else f"note, line {number}"
-            for note in translation.notes:
-                if note.kind != "empty":
-                    typer.echo(f"{where}: {note.message}", err=True)
+            if num_return_sequences is None:
+                _say(results, None, as_json, where)
+                continue
+            for rank, translation in enumerate(results, 1):
+                _say(translation, rank, as_json, where)
+
+
+@contextmanager
+def _wrong_use() -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def _say(translation: Translation, rank: int | None, as_json: bool, where: str) -> None:
+    """Print a translation; notes go to standard error unless they are part of the JSON."""
+    if as_json:
+        ranked = translation.to_dict() | ({} if rank is None else {"rank": rank})
+        typer.echo(json.dumps(ranked, ensure_ascii=False))
+        return
+    before = "" if rank is None else f"{rank}\t{translation.score:.4f}\t"
+    typer.echo(before + translation.text)
+    for note in translation.notes:
+        if note.kind != "empty":
+            typer.echo(f"{where}: {note.message}", err=True)
 
 
 def _lines(file: Path | None) -> Iterator[str]:
@@ -68,6 +143,11 @@ def _lines(file: Path | None) -> Iterator[str]:
     stream = sys.stdin.buffer if file is None else file.open("rb")
     with stream:
         for number, raw in enumerate(stream):
+            if number == 0 and raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                raise ClickException(
+                    f"expected UTF-8 text in {file or 'standard input'}, got UTF-16; convert it first, "
+                    "such as with iconv -f UTF-16 -t UTF-8"
+                )
             line = raw.decode("utf-8", "surrogateescape").rstrip("\r\n")
             yield line.removeprefix("\ufeff") if number == 0 else line
 
