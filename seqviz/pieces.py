@@ -66,22 +66,23 @@ class Pieces:
         the word that it begins; at the end, where it begins none, in the last word. Joined by spaces, the
         words are the text of the pieces without doubled spaces.
         """
-        words: list[str] = []
+        words: list[list[str]] = []  # a word may have a million pieces: they are joined once
         numbers: list[int] = []
         starts = True
         for token in tokens:
             text = token.removeprefix(WORD_START)
             starts = starts or text != token
             if starts and text:
-                words.append("")
+                words.append([])
                 starts = False
             # While no text has come since the last start, the piece waits for the word after it.
             numbers.append(len(words) if starts else len(words) - 1)
             if text:
-                words[-1] += text
+                words[-1].append(text)
         if tokens and not words:
-            words.append("")
-        return cls(tuple(tokens), tuple(words), tuple(min(n, len(words) - 1) for n in numbers))
+            words.append([])
+        texts = tuple("".join(word) for word in words)
+        return cls(tuple(tokens), texts, tuple(min(n, len(words) - 1) for n in numbers))
 
     @classmethod
     def of_words(cls, words: Sequence[str]) -> Pieces:

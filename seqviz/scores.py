@@ -12,6 +12,7 @@ Shapes: `N` sentences, `R` resamples, `K` counts of a sentence.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,6 +32,11 @@ def _check_counts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
         )
 
 
+def _composed(texts: Sequence[str]) -> list[str]:
+    """Letters and their accents as one character (NFC): the models write them so."""
+    return [unicodedata.normalize("NFC", text) for text in texts]
+
+
 def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
     """Corpus BLEU with its signature.
 
@@ -43,7 +49,7 @@ def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> dict[st
     if not references:
         raise ValueError("expected at least one sentence to score, got none")
     metric = BLEU()
-    result = metric.corpus_score(list(hypotheses), [list(references)])
+    result = metric.corpus_score(_composed(hypotheses), [_composed(references)])
     return {
         "score": round(result.score, 2),
         "signature": str(metric.get_signature()),
@@ -55,6 +61,7 @@ def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> dict[st
 
 def sentence_scores(hypothesis: str, reference: str) -> dict[str, float]:
     """Sentence BLEU (smoothed, effective order) and sentence chrF of one translation, 0–100."""
+    hypothesis, reference = _composed([hypothesis, reference])
     bleu = BLEU(effective_order=True).sentence_score(hypothesis, [reference])
     chrf = CHRF().sentence_score(hypothesis, [reference])
     return {"bleu": bleu.score, "chrf": chrf.score}
@@ -80,14 +87,11 @@ def sentence_counts(
         ValueError: numbers of sentences that differ.
     """
     _check_counts(hypotheses, references)
+    hypotheses, references = _composed(hypotheses), _composed(references)
     found = []
     for metric, width in ((BLEU(), BLEU_COUNTS), (CHRF(), CHRF_COUNTS)):
         # sacreBLEU's own bootstrap starts from these; a test holds our scores to its scores.
-        rows = (
-            metric._extract_corpus_statistics(list(hypotheses), [list(references)])
-            if references
-            else []
-        )
+        rows = metric._extract_corpus_statistics(hypotheses, [references]) if references else []
         found.append(np.array(rows, np.float64).reshape(len(references), width))
     return found[0], found[1]
 
@@ -143,7 +147,12 @@ def ratio(counts: np.ndarray) -> np.ndarray:
 
 
 def resamples(size: int, number: int, seed: Sequence[int]) -> np.ndarray:
-    """How often each of `size` sentences is drawn in each of `number` resamples: (R, N)."""
+    """How often each of `size` sentences is drawn in each of `number` resamples: (R, N).
+
+    NaN for one sentence: it says nothing about others, and an interval of width 0 would say that it does.
+    """
+    if size == 1:
+        return np.full((number, 1), np.nan)
     random = np.random.default_rng(list(seed))
     draws = np.empty((number, size))
     for row in draws:
@@ -161,9 +170,10 @@ def resampled(
         counts: (N, K).
         draws: from `resamples`, (R, N); the same for every model that is compared.
     Returns:
-        (R,).
+        (R,); NaN where `draws` are.
     """
-    return score(draws @ counts)
+    values = score(np.nan_to_num(draws) @ counts)
+    return np.where(np.isnan(draws).any(axis=-1), np.nan, values)
 
 
 def interval(values: np.ndarray) -> tuple[float, float] | None:

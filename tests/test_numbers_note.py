@@ -148,3 +148,26 @@ def test_the_command_says_it(answering: Any, monkeypatch: Any) -> None:
     result = CliRunner().invoke(cli.app, ["translate", "Room 305."])
     assert result.stdout == "La chambre 3055.\n"
     assert "note: check the numbers: missing 305" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "missing", "invented"),
+    [
+        ("Born on 03/04/2025.", "Né le 30/204/2025.", ("03/04/2025",), ("30", "204", "2025")),
+        ("It is 305.", "C'est 3055.", ("305",), ("3055",)),
+        ("€1,234.56", "11, 234, 56", ("1,234.56",), ("11", "234", "56")),
+        (
+            "See https://www.europa.eu/news/12.",
+            "Voir le www.euurope.ue.",
+            ("https://www.europa.eu/news/12",),
+            ("www.euurope.ue",),
+        ),
+        ("Mail to a.b1@c.org, now", "À a.b1@d.org", ("a.b1@c.org",), ("a.b1@d.org",)),
+        ("See WWW.seqviz.org/?n=3.", "Voir www.seqviz.org/?n=3, oui", (), ()),
+        ("Twice: www.a.org and www.a.org", "Deux fois : www.a.org", ("www.a.org",), ()),
+    ],
+)
+def test_dates_amounts_and_addresses_that_change(
+    source: str, target: str, missing: tuple[str, ...], invented: tuple[str, ...]
+) -> None:
+    assert differences(source, target) == (missing, invented)

@@ -68,3 +68,25 @@ def test_merging_leaves_one_token_a_word(side: Pieces) -> None:
     merged = side.with_end("</s>").merged()
     assert merged.tokens == (*side.words, "</s>")
     assert merged.word_of_piece == (*range(len(side.words)), -1)
+
+
+def test_a_word_of_many_pieces_is_joined_once() -> None:
+    """Not character by character: that would copy the word again for each of its pieces."""
+    added: list[int] = []
+
+    class Counting(str):
+        def __add__(self, other: str) -> str:
+            added.append(len(self) + len(other))
+            return str.__add__(self, other)
+
+        def __radd__(self, other: str) -> str:
+            added.append(len(self) + len(other))
+            return other + str(self)
+
+        def removeprefix(self, prefix: str, /) -> Counting:
+            return Counting(str.removeprefix(self, prefix))
+
+    for size in (1_000, 2_000):
+        pieces = Pieces.of([Counting(WORD_START + "a"), *[Counting("bc")] * size])
+        assert pieces.words == ("a" + "bc" * size,) and len(pieces) == size + 1
+    assert sum(added) == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -136,6 +137,34 @@ def test_numbers_of_sentences_must_agree() -> None:
     bleu, chrf = scores.sentence_counts([], [])
     assert bleu.shape == (0, scores.BLEU_COUNTS)
     assert chrf.shape == (0, scores.CHRF_COUNTS)
+
+
+def test_accents_may_be_written_in_two_ways() -> None:
+    texts = [
+        "Où est l'école ? Elle a été fermée.",
+        "Le garçon ne répond pas à la première question.",
+    ]
+    apart = [unicodedata.normalize("NFD", text) for text in texts]
+    for hypotheses, references in ((texts, apart), (apart, texts)):
+        assert scores.corpus_bleu(hypotheses, references)["score"] == 100
+        bleu, chrf = scores.sentence_counts(hypotheses, references)
+        assert scores.bleu(bleu.sum(0)) == scores.chrf(chrf.sum(0)) == pytest.approx(100)
+        found = scores.sentence_scores(hypotheses[0], references[0])
+        assert found == {"bleu": pytest.approx(100), "chrf": pytest.approx(100)}
+
+
+def test_one_sentence_has_no_interval() -> None:
+    counts = np.array([[3.0, 4.0]])
+    draws = scores.resamples(1, 50, [3])
+    assert scores.interval(scores.resampled(scores.ratio, counts, draws)) is None
+    one, _ = scores.sentence_counts(["le chat dort sous la table"], ["le chat dort sur la table"])
+    assert scores.interval(scores.resampled(scores.bleu, one, draws)) is None
+    whole = np.vstack([np.ones((1, 1)), draws])
+    assert scores.resampled(scores.ratio, counts, whole)[0] == 0.75
+    two = scores.resampled(
+        scores.ratio, np.array([[3.0, 4.0], [1, 4]]), scores.resamples(2, 50, [3])
+    )
+    assert scores.interval(two) == (0.25, 0.75)
 
 
 def test_sentence_scores_of_a_perfect_output() -> None:

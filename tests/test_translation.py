@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 import json
 import math
 import re
 import shutil
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,10 @@ from hypothesis import strategies as st
 import seqviz
 from seqviz import MODEL_NAMES
 from seqviz.constants import ABLATIONS, MAX_SOURCE_PIECES, MODELS
+from seqviz.coverage import stems
+from seqviz.data.pairs import pair_digest
 from seqviz.training import save_model
+from seqviz.translating import inputs
 from seqviz.translating.inputs import looks_english, output_limit, split_sentences
 from seqviz.translating.output import french_for_display, repeated_spans
 from seqviz.translating.result import Translation
@@ -372,6 +377,82 @@ def test_split_sentences() -> None:
         "2 of them.",
         "End",
     ]
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["We agree.", "Dr. Weber is here.", "Mr. Smith left."],
+        ["the cat sleeps.", "the dog barks.", "do you hear it?", "no, i do not."],
+        ["He said etc. and left.", "The end."],
+        ["bring pens, paper, etc. and come.", "see you."],
+        [
+            "The U.S. Army left.",
+            "See e.g. Brown et al. and No. 5 of it.",
+            "No.",
+            "Five of them did.",
+        ],
+        ['He said "Stop."', '"Why?" she asked.', "(It was late.)", "[Then] he left!"],
+        ["It was J. R. R. Tolkien.", "It is I.", "We go."],
+        ["她走了。", "“你好！”", "他说：是吗？", "对。"],
+    ],
+)
+def test_where_sentences_end(sentences: list[str]) -> None:
+    chinese = sentences[0].endswith("。")
+    assert split_sentences(("" if chinese else " ").join(sentences)) == sentences
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            'the We dr. Dr. Mr. (Prof. J. e.g. No. 5 end. end! why? "Why?" say: U.S. é. Été. 好。 ！ … a.b'.split()
+        )
+        | st.text("aB. !?\"'()。1é", max_size=5),
+        max_size=12,
+    ).map(" ".join)
+)
+@settings(max_examples=200)
+def test_sentences_hold_all_of_the_text(text: str) -> None:
+    sentences = split_sentences(text)
+    assert "".join("".join(sentences).split()) == "".join(text.split())
+    for sentence in sentences:
+        assert sentence == sentence.strip() and sentence
+        assert not re.search(r"(?:^|\s)(?:Dr|Mr|Prof)\.$", sentence) or sentence is sentences[-1]
+    for one, other in itertools.pairwise(sentences):
+        assert re.search(r"[.!?。！？]", one[-4:])
+        first = next((c for c in other if c not in "\"'(["), "A")
+        begins = next((c for c in one if c.isalnum()), "a")
+        assert not first.islower() or begins.islower() or one[-1] in "。！？\"')"
+
+
+def test_a_long_text_is_not_read_again_for_every_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    ends = inputs._ends
+    monkeypatch.setattr(
+        inputs,
+        "_ends",
+        lambda before, *rest, **k: read.append(len(before)) or ends(before, *rest, **k),
+    )
+    assert len(split_sentences("Go, Mr. " * 5_000)) == 1
+    assert len(read) == 4_999 and max(read) <= 40
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_accents_may_be_written_in_two_ways(form: str, translators: dict[str, Translator]) -> None:
+    text = "Was René at the café in Besançon, naïve as ever?"
+    expected = translators["lstm-attention"].translate(text)
+    asked = unicodedata.normalize(form, text)
+    found = translators["lstm-attention"].translate(asked)
+    assert (found.target_ids, found.source_tokens) == (expected.target_ids, expected.source_tokens)
+    words = {"force_words": [unicodedata.normalize(form, "été")]}
+    assert "été" in translators["lstm-attention"].translate("Nobody!", **words).text.lower()
+    losses = [translators["rnn"].losses([(asked, unicodedata.normalize(form, "Été"))])[0]]
+    losses += translators["rnn"].losses([(text, "Été")])
+    np.testing.assert_array_equal(*losses)
+    for side in ("english", "french"):
+        words_of = getattr(stems, f"{side}_words")
+        assert words_of(asked) == words_of(text)
+    assert pair_digest(asked, asked) == pair_digest(text, text)
 
 
 # ---------------------------------------------------------------------------------------------

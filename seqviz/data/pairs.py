@@ -12,6 +12,7 @@ import hashlib
 import lzma
 import os
 import re
+import unicodedata
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -148,8 +149,12 @@ def oddities(number: int, raw: bytes, pair: Pair) -> Iterator[str]:
 
 
 def pair_digest(source: str, target: str) -> bytes:
-    """A short digest of a pair's text without case and spacing: what is held out is compared by it."""
-    plain = " ".join(source.lower().split()) + "\t" + " ".join(target.lower().split())
+    """A short digest of a pair's text, whatever its case, spacing and way to write accents.
+
+    What is held out is compared by it.
+    """
+    sides = (unicodedata.normalize("NFC", side.lower()) for side in (source, target))
+    plain = "\t".join(" ".join(side.split()) for side in sides)
     return hashlib.blake2b(plain.encode("utf-8", "replace"), digest_size=8).digest()
 
 

@@ -179,7 +179,9 @@ def quality(report: Report, names: Iterable[str]) -> str:
     """A table of the models by test set and search, and what it was measured by."""
 
     def cell(entry: Mapping[str, Any], key: str) -> str:
-        return f"{entry[key]:.1f} ({entry[f'{key}_low']:.1f} to {entry[f'{key}_high']:.1f})"
+        low, high = entry[f"{key}_low"], entry[f"{key}_high"]
+        interval = "" if low is None or high is None else f" ({low:.1f} to {high:.1f})"
+        return f"{entry[key]:.1f}{interval}"
 
     rows = [
         "| model | test set | BLEU, greedy | BLEU, beam | chrF, greedy | chrF, beam |",

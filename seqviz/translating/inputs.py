@@ -119,23 +119,51 @@ def check_prefix(tokenizer: Any, prefix: tuple[int, ...], unit: Unit) -> None:
 # Cutting
 
 
-_SENTENCE_END = re.compile(r"""(?<=[.!?])["')\]]* (?=["'(\[]*[^\sa-z])""")
+_SENTENCE_END = re.compile(
+    r"""(?<=[.!?])["')\]]* (?=["'(\[]*(\S))|[。！？]+["'”’」』）)]* ?(?=.)"""
+)
+"""Group 1 is the first character after a stop that needs a space; the stops of Chinese need none."""
 
 
-_ABBREVIATION = re.compile(r"""(?:^|[\s("'])(?:Mr|Mrs|Ms|Messrs|Dr|Prof|St|[A-HJ-Z])\.$""")
-"""A full stop that seldom ends a sentence: after a title or an initial."""
+_ABBREVIATION = re.compile(
+    r"""(?:^|[\s("'[])(?:Mr|Mrs|Ms|Messrs|Dr|Prof|St|Rev|Gen|Col|Capt|Lt|Sgt|Hon|e\.g|i\.e|cf|vs"""
+    r"""|(?:[A-Z]\.)*[A-HJ-Z])\.["')\]]*$"""
+)
+"""A full stop that seldom ends a sentence: after a title, an initial or a short form."""
+
+_NUMBERED = re.compile(r"(?:^|\W)(?:No|Nos|Art|Fig|Vol|pp?)\.$", re.IGNORECASE)
+_BEFORE_SMALL = re.compile(r"(?:^|\W)(?:\w|etc|approx|ca|al|incl|ed|eds|dept|est|max|min)\.$")
+"""Ends no sentence where the next word begins in lower case."""
+_LETTER = re.compile(r"[^\W_]")
+_LONGEST_ABBREVIATION = 40
 
 
 def split_sentences(text: str) -> list[str]:
-    """Cut normalised text after ``. ! ?`` where the next word does not begin in lower case."""
+    """Cut normalised text after ``. ! ?``, and after ``。！？`` also without a space.
+
+    There is no cut before a word in lower case, but where the sentence itself has begun with one: then its
+    writer uses no capitals. Joined again, the sentences are the text but for spaces.
+    """
     sentences, start = [], 0
     for match in _SENTENCE_END.finditer(text):
-        if _ABBREVIATION.search(text, start, match.end() - 1):
-            continue
-        sentences.append(text[start : match.end()].strip())
-        start = match.end()
+        end, after = match.end(), match[1]
+        if after is not None:
+            first = _LETTER.search(text, start, end)
+            # What decides stands right before the stop: a long text is not read again and again.
+            shown = text[max(start, end - _LONGEST_ABBREVIATION) : end].rstrip()
+            if not _ends(shown, after, small=first is not None and first[0].islower()):
+                continue
+        sentences.append(text[start:end].strip())
+        start = end
     sentences.append(text[start:].strip())
     return [sentence for sentence in sentences if sentence]
+
+
+def _ends(before: str, after: str, small: bool) -> bool:
+    """A stop ends a sentence: what stands before it, the next character, and the sentence begins small."""
+    if _ABBREVIATION.search(before) or (after.isdigit() and _NUMBERED.search(before)):
+        return False
+    return not after.islower() or (small and not _BEFORE_SMALL.search(before))
 
 
 def _unit(tokenizer: Any, text: str) -> Unit:

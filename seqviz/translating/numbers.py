@@ -1,4 +1,4 @@
-"""Numbers that a translation lost, changed or invented.
+"""Numbers, and addresses of pages and mail, that a translation lost, changed or invented.
 
 A digit that changes is the worst lie a translator tells, so it is said. Formats may differ (1,234.56 is
 1 234,56, 6 p.m. is 18 h, 03/04/2025 is the 3rd of April), and so may figures and words (3, trois).
@@ -24,14 +24,40 @@ class Differences(NamedTuple):
     invented: tuple[str, ...]
 
 
+_ADDRESS = re.compile(
+    r"(?:https?://|www\.)[^\s<>\"]*[\w/]|[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.\w+", re.IGNORECASE
+)
+
+
+def _without_addresses(text: str) -> tuple[str, list[str]]:
+    """`text` with spaces in the place of addresses, and these."""
+    return _ADDRESS.sub(lambda found: " " * len(found[0]), text), _ADDRESS.findall(text)
+
+
 def differences(
     source: str, target: str, source_language: str = "en", target_language: str = "fr"
 ) -> Differences:
     """Which numbers in digits one side has and the other has not, neither in digits nor in words.
 
+    Addresses are compared as they stand, but for capitals, and count as numbers.
+
     Where the number words of a language are not known, a number that only one side has may be a word
     on the other: then there is a difference only where both sides have one.
     """
+    source, lost = _without_addresses(source)
+    target, new = _without_addresses(target)
+    for address in list(lost):
+        same = next((other for other in new if other.lower() == address.lower()), None)
+        if same is not None:
+            lost.remove(address)
+            new.remove(same)
+    of_numbers = _differences(source, target, source_language, target_language)
+    return Differences((*lost, *of_numbers.missing), (*new, *of_numbers.invented))
+
+
+def _differences(
+    source: str, target: str, source_language: str, target_language: str
+) -> Differences:
     missing = digits.numbers(source, source_language)
     invented = digits.numbers(target, target_language)
     for one, other in digits.matched(missing, invented):
