@@ -32,6 +32,16 @@ JoinProbability = Annotated[
     float, typer.Option(min=0, max=1, help="Share of examples that join 2 to 8 sentences.")
 ]
 Languages = Annotated[str, typer.Option(help="Source and target, such as en-fr.")]
+TokenizerFolder = Annotated[Path, typer.Option(help="Folder of the shared tokenizer.")]
+HeldOut = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="Corpus file whose pairs must not be trained on. May be given several times."
+    ),
+]
+BatchTokens = Annotated[int, typer.Option(min=1, help="Target tokens a step.")]
+WarmupTokens = Annotated[int, typer.Option(min=0, help="Target tokens of warm-up.")]
+Threads = Annotated[int, typer.Option(min=0, help="CPU threads; 0 leaves PyTorch's choice.")]
 
 # Typer may carry its own copy of Click; the exception that it exports leads to the bases of either.
 UsageError: Any = typer.BadParameter.__base__
@@ -61,6 +71,14 @@ def mix_of(
         raise UsageError(str(error)) from None
     kept_out = held_out_digests(held_out)
     return mix.sources(parts(data), shared, cache, held_out=kept_out, noise=rewriting, seed=seed)
+
+
+def use_threads(number: int) -> None:
+    """What --threads asks for."""
+    import torch
+
+    if number:
+        torch.set_num_threads(number)
 
 
 def default_runs() -> Path:

@@ -6,22 +6,34 @@ import json
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from seqviz.cli.application import app
 from seqviz.cli.options import (
+    BatchTokens,
     Data,
+    HeldOut,
     JoinProbability,
     Languages,
     Noise,
+    Threads,
+    TokenizerFolder,
     UsageError,
+    WarmupTokens,
     default_runs,
     language_pair,
     mix_of,
     parts,
+    use_threads,
 )
+
+if TYPE_CHECKING:
+    from seqviz.data.encoded import EncodedCorpus
+    from seqviz.data.epochs import WeightedCorpus
+
+SHARED_TOKENIZER = Path("models/tokenizer")
 
 
 @app.command(no_args_is_help=True)
@@ -73,62 +85,59 @@ def tokenizer(
     typer.echo(f"{len(made):,} pieces in {out}", err=True)
 
 
+ModelName = Annotated[
+    str,
+    typer.Argument(help="rnn, lstm, lstm-attention, transformer; or lstm-mean, the ablation."),
+]
+Dev = Annotated[
+    Path | None,
+    typer.Option(
+        help="Corpus file for validation loss and BLEU; a model without it is not loaded."
+    ),
+]
+Runs = Annotated[
+    Path | None, typer.Option(help="Folder for the state of runs [default: the user's cache].")
+]
+Tokens = Annotated[
+    int, typer.Option(min=0, help="Budget in target tokens; a larger one later goes on.")
+]
+StartFrom = Annotated[Path | None, typer.Option(help="Model folder whose weights begin the run.")]
+AboutData = Annotated[
+    Path | None, typer.Option(help="Markdown on source and terms of the data, for the card.")
+]
+MatrixRate = Annotated[float, typer.Option(min=0, help="Muon's; 0 turns Muon off.")]
+Accumulate = Annotated[int, typer.Option(min=1, help="Chunks of a batch, to save memory.")]
+Precision = Annotated[str, typer.Option(help="bf16, no, or auto: the faster of the two here.")]
+SaveMinutes = Annotated[
+    float, typer.Option(min=0, help="Minutes between two saved states; 0 saves every step.")
+]
+
+
 @app.command(no_args_is_help=True)
 def train(
-    name: Annotated[
-        str,
-        typer.Argument(help="rnn, lstm, lstm-attention, transformer; or lstm-mean, the ablation."),
-    ],
+    name: ModelName,
     data: Data,
     out: Annotated[Path, typer.Option(help="Folder of the finished model.")],
-    tokenizer: Annotated[Path, typer.Option(help="Folder of the shared tokenizer.")] = Path(
-        "models/tokenizer"
-    ),
-    dev: Annotated[
-        Path | None,
-        typer.Option(
-            help="Corpus file for validation loss and BLEU; a model without it is not loaded."
-        ),
-    ] = None,
-    held_out: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Corpus file whose pairs must not be trained on. May be given several times."
-        ),
-    ] = None,
-    runs: Annotated[
-        Path | None, typer.Option(help="Folder for the state of runs [default: the user's cache].")
-    ] = None,
-    tokens: Annotated[
-        int, typer.Option(min=0, help="Budget in target tokens; a larger one later goes on.")
-    ] = 0,
+    tokenizer: TokenizerFolder = SHARED_TOKENIZER,
+    dev: Dev = None,
+    held_out: HeldOut = None,
+    runs: Runs = None,
+    tokens: Tokens = 0,
     minutes: Annotated[float, typer.Option(min=0, help="Longest time of this call.")] = 0.0,
-    start_from: Annotated[
-        Path | None, typer.Option(help="Model folder whose weights begin the run.")
-    ] = None,
-    about_data: Annotated[
-        Path | None, typer.Option(help="Markdown on source and terms of the data, for the card.")
-    ] = None,
+    start_from: StartFrom = None,
+    about_data: AboutData = None,
     languages: Languages = "en-fr",
     seed: Annotated[int, typer.Option(min=0, help="Of weights and data order.")] = 1,
-    batch_tokens: Annotated[int, typer.Option(min=1, help="Target tokens a step.")] = 3000,
+    batch_tokens: BatchTokens = 3000,
     learning_rate: Annotated[float, typer.Option(min=0, help="AdamW's.")] = 1e-3,
-    matrix_learning_rate: Annotated[
-        float, typer.Option(min=0, help="Muon's; 0 turns Muon off.")
-    ] = 0.012,
+    matrix_learning_rate: MatrixRate = 0.012,
     noise: Noise = "off",
     join_probability: JoinProbability = 0.15,
-    warmup_tokens: Annotated[int, typer.Option(min=0, help="Target tokens of warm-up.")] = 150_000,
-    accumulate: Annotated[int, typer.Option(min=1, help="Chunks of a batch, to save memory.")] = 1,
-    mixed_precision: Annotated[
-        str, typer.Option(help="bf16, no, or auto: the faster of the two here.")
-    ] = "auto",
-    save_minutes: Annotated[
-        float, typer.Option(min=0, help="Minutes between two saved states; 0 saves every step.")
-    ] = 4.0,
-    threads: Annotated[
-        int, typer.Option(min=0, help="CPU threads; 0 leaves PyTorch's choice.")
-    ] = 0,
+    warmup_tokens: WarmupTokens = 150_000,
+    accumulate: Accumulate = 1,
+    mixed_precision: Precision = "auto",
+    save_minutes: SaveMinutes = 4.0,
+    threads: Threads = 0,
 ) -> None:
     """Train a model, or go on with it.
 
@@ -140,39 +149,24 @@ def train(
     if tokens <= 0 and minutes <= 0:
         raise UsageError("expected a budget, got none; give --tokens or --minutes")
     both = language_pair(languages)
-    other = _model_in(out)
-    if other is not None and other != name:
-        raise UsageError(f"expected no other model in {out}, found {other}; give another --out")
-    import torch
-
+    _check_place(out, name)
     from seqviz import training
     from seqviz.data import tokenizer as tokenizers
-    from seqviz.data.encoded import encode_corpus, findings
-    from seqviz.training.processes import processes
 
-    if threads:
-        torch.set_num_threads(threads)
+    use_threads(threads)
+    recipe = training.Recipe(
+        batch_tokens=batch_tokens,
+        learning_rate=learning_rate,
+        matrix_learning_rate=matrix_learning_rate,
+        warmup_tokens=warmup_tokens,
+        join_probability=join_probability,
+        seed=seed,
+    )
     runs = runs or default_runs()
     shared = tokenizers.load(tokenizer)
-    cache = runs / "encoded"
-    together = processes()
-
-    def note(text: str) -> None:
-        if together.is_main_process:
-            typer.echo(text, err=True)
-
-    with together.main_process_first():  # the others then find the encoded corpora
-        sources = mix_of(data, shared, cache, held_out or [], noise, seed)
-        encoded_dev = None if dev is None else encode_corpus(dev, shared, cache)
-    for encoded in [
-        *(source.corpus for source in sources),
-        *([encoded_dev] if encoded_dev else []),
-    ]:
-        note(findings(encoded.information))
-    if dev is None:
-        note("note: without --dev there is no validation loss, and seqviz.load refuses the model")
+    sources, dev_corpus = _corpora(data, dev, shared, runs / "encoded", held_out or [], noise, seed)
     if 0 < tokens < 4 * warmup_tokens:
-        note(
+        _note(
             f"note: the warm-up takes {warmup_tokens:,} of {tokens:,} tokens; for a short run give a "
             "smaller --warmup-tokens and --batch-tokens"
         )
@@ -183,17 +177,10 @@ def train(
             shared,
             runs / f"{name}-{seed}",
             out,
-            recipe=training.Recipe(
-                batch_tokens=batch_tokens,
-                learning_rate=learning_rate,
-                matrix_learning_rate=matrix_learning_rate,
-                warmup_tokens=warmup_tokens,
-                join_probability=join_probability,
-                seed=seed,
-            ),
+            recipe=recipe,
             tokens=tokens,
             minutes=minutes,
-            dev=encoded_dev,
+            dev=dev_corpus,
             start_from=start_from,
             accumulate=accumulate,
             mixed_precision=mixed_precision,
@@ -207,6 +194,44 @@ def train(
         _finish_model(out, result.report, dev, about_data)
     if result.interrupted:
         raise typer.Exit(130)  # so that a loop over models in a shell can stop too
+
+
+def _corpora(
+    data: list[str],
+    dev: Path | None,
+    shared: Any,
+    cache: Path,
+    held_out: list[Path],
+    noise: str,
+    seed: int,
+) -> tuple[list[WeightedCorpus], EncodedCorpus | None]:
+    """What is trained on and what is validated on, encoded; says what was found in the files."""
+    from seqviz.data.encoded import encode_corpus, findings
+    from seqviz.training.processes import processes
+
+    with processes().main_process_first():  # the others then find the encoded corpora
+        sources = mix_of(data, shared, cache, held_out, noise, seed)
+        dev_corpus = None if dev is None else encode_corpus(dev, shared, cache)
+    for encoded in [*(source.corpus for source in sources), *([dev_corpus] if dev_corpus else [])]:
+        _note(findings(encoded.information))
+    if dev is None:
+        _note("note: without --dev there is no validation loss, and seqviz.load refuses the model")
+    return sources, dev_corpus
+
+
+def _note(text: str) -> None:
+    """A line on standard error, however many processes train."""
+    from seqviz.training.processes import processes
+
+    if processes().is_main_process:
+        typer.echo(text, err=True)
+
+
+def _check_place(out: Path, name: str) -> None:
+    """Raises a usage error where another model lies in the folder."""
+    other = _model_in(out)
+    if other is not None and other != name:
+        raise UsageError(f"expected no other model in {out}, found {other}; give another --out")
 
 
 def _model_in(folder: Path) -> str | None:
@@ -243,48 +268,44 @@ def _finish_model(
     write_text(folder / "README.md", card(report, about))
 
 
+Trials = Annotated[
+    str,
+    typer.Argument(
+        help="step: target tokens a step; recipe: Muon's learning rate of every model; mechanism: "
+        "seeds and contexts of the LSTM."
+    ),
+]
+DevFiles = Annotated[
+    list[Path],
+    typer.Option(
+        help="Corpus file for the loss that decides. Given several times, each has equally many pairs."
+    ),
+]
+OnlyModels = Annotated[
+    list[str] | None,
+    typer.Option(help="Only this model's trials, in this process. May be given several times."),
+]
+
+
 @app.command(no_args_is_help=True)
 def trials(
-    what: Annotated[
-        str,
-        typer.Argument(
-            help="step: target tokens a step; recipe: Muon's learning rate of every model; mechanism: "
-            "seeds and contexts of the LSTM."
-        ),
-    ],
+    what: Trials,
     data: Data,
-    dev: Annotated[
-        list[Path],
-        typer.Option(
-            help="Corpus file for the loss that decides. Given several times, each has equally many pairs."
-        ),
-    ],
+    dev: DevFiles,
     out: Annotated[Path, typer.Option(help="Report (JSON), written when all trials are done.")],
     tokens: Annotated[int, typer.Option(min=1, help="Target tokens of each trial.")] = 600_000,
     work: Annotated[
         Path | None,
         typer.Option(help="Folder for the state of trials [default: the user's cache]."),
     ] = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(help="Only this model's trials, in this process. May be given several times."),
-    ] = None,
-    tokenizer: Annotated[Path, typer.Option(help="Folder of the shared tokenizer.")] = Path(
-        "models/tokenizer"
-    ),
-    held_out: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Corpus file whose pairs must not be trained on. May be given several times."
-        ),
-    ] = None,
+    model: OnlyModels = None,
+    tokenizer: TokenizerFolder = SHARED_TOKENIZER,
+    held_out: HeldOut = None,
     noise: Noise = "off",
     join_probability: JoinProbability = 0.15,
-    batch_tokens: Annotated[int, typer.Option(min=1, help="Target tokens a step.")] = 3000,
-    warmup_tokens: Annotated[int, typer.Option(min=0, help="Target tokens of warm-up.")] = 150_000,
-    threads: Annotated[
-        int, typer.Option(min=0, help="CPU threads; 0 leaves PyTorch's choice.")
-    ] = 0,
+    batch_tokens: BatchTokens = 3000,
+    warmup_tokens: WarmupTokens = 150_000,
+    threads: Threads = 0,
 ) -> None:
     """Train many small models at one equal budget, and compare their development losses.
 
@@ -293,8 +314,6 @@ def trials(
 
     Example: seqviz trials recipe --data train.tsv.xz --dev dev.tsv.xz --out models/report/recipe.json
     """
-    import torch
-
     from seqviz import training
     from seqviz import trials as short
     from seqviz.data import tokenizer as tokenizers
@@ -308,8 +327,7 @@ def trials(
     }
     if what not in plans:
         raise UsageError(f"expected {', '.join(plans)}, got {what!r}")
-    if threads:
-        torch.set_num_threads(threads)
+    use_threads(threads)
     plan = plans[what](
         training.Recipe(
             batch_tokens=batch_tokens,

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +18,10 @@ from seqviz.cli.application import app
 from seqviz.cli.options import ClickException, UsageError
 
 if TYPE_CHECKING:
+    from seqviz.drawing.export import Panel
+    from seqviz.maps import AttentionMap
     from seqviz.translating.result import Translation
+    from seqviz.translating.translator import Translator
 
 _LINES_AT_ONCE = 64
 
@@ -152,6 +156,73 @@ def _lines(file: Path | None) -> Iterator[str]:
             yield line.removeprefix("\ufeff") if number == 0 else line
 
 
+KINDS = ("cross", "encoder", "decoder", "saliency", "vector")
+
+
+@dataclass(frozen=True)
+class _View:
+    """What is shown of a model: a kind of `KINDS`, of which head, by pieces or words."""
+
+    kind: str
+    layer: int | None
+    head: int | None
+    best: bool
+    pieces: bool
+    specials: bool
+
+    def of(self, name: str, text: str, beams: int, *, alone: bool) -> Panel:
+        """What this view shows of a model and a text."""
+        from seqviz.drawing.export import Panel
+        from seqviz.looking.saliency import saliency
+        from seqviz.translating.loading import load
+
+        translator = load(name)
+        translation = translator.translate(text, beams, attention=True)
+        if translation.parts:
+            raise UsageError(
+                f"expected a text that a model reads at once, got one that it reads in "
+                f"{len(translation.parts)} parts; give one sentence"
+            )
+        if not translation.source_words or not translation.target_tokens:
+            raise UsageError(f"expected a text with words, and words written by {name}, got none")
+        # Beside a model with attention, one without it shows what it has, as on the page.
+        if self.kind == "vector" or (
+            self.kind == "cross" and not alone and translator.has_one_vector
+        ):
+            return Panel(translation, vector=translator.vector(translation))
+        if self.kind == "saliency":
+            unit = "pieces" if self.pieces else "words"
+            shares = saliency(translator, translation).shares(unit=unit, specials=self.specials)
+            return Panel(translation, shares)
+        shown = translation.attention(self.kind)
+        if not self.pieces:
+            shown = shown.words(specials=self.specials)
+        elif not self.specials:
+            shown = shown.without_specials()
+        return Panel(translation, shown, *self._place(name, translator, shown))
+
+    def _place(
+        self, name: str, translator: Translator, shown: AttentionMap
+    ) -> tuple[int | None, int | None]:
+        """Layer and head."""
+        from seqviz.looking.alignment_report import aligned_head
+
+        place = (self.layer, self.head)
+        if self.best and shown.num_layers * shown.num_heads > 1:
+            found = aligned_head(translator) if self.kind == "cross" else None
+            if found is None:
+                raise UsageError(
+                    f"expected a measured head of cross-attention for --best, found none for {name}; "
+                    "use --layer and --head"
+                )
+            place = found
+        try:
+            shown.head(*place)
+        except IndexError as error:
+            raise UsageError(str(error)) from error
+        return place
+
+
 @app.command(no_args_is_help=True)
 def attend(
     text: Annotated[str, typer.Argument(help="English text that the model reads at once.")],
@@ -199,67 +270,24 @@ def attend(
 
     Example: seqviz attend "The cat sleeps." --model lstm --model transformer --kind saliency --out cat.svg
     """
-    from seqviz.drawing.export import FORMATS, Panel, export
+    from seqviz.drawing.export import FORMATS, export
     from seqviz.files import write_bytes
     from seqviz.language import LANGUAGES
-    from seqviz.looking.alignment_report import aligned_head
-    from seqviz.looking.saliency import saliency
-    from seqviz.translating.loading import load
 
     format = "json" if out is None else out.suffix.removeprefix(".").lower()
-    kinds = ("cross", "encoder", "decoder", "saliency", "vector")
     if format not in FORMATS:
         raise UsageError(f"expected a file that ends in one of {', '.join(FORMATS)}, got {out}")
-    if kind not in kinds:
-        raise UsageError(f"expected --kind to be one of {', '.join(kinds)}; got {kind!r}")
+    if kind not in KINDS:
+        raise UsageError(f"expected --kind to be one of {', '.join(KINDS)}; got {kind!r}")
     if language not in LANGUAGES:
         raise UsageError(f"expected --language to be en or zh, got {language!r}")
     if not 0 < darkest <= 1:
         raise UsageError(f"expected --darkest above 0 and at most 1, got {darkest}")
     if best and (layer is not None or head is not None):
         raise UsageError("expected --best or --layer and --head, got both")
-    panels = []
-    for name in model or ["lstm-attention"]:
-        translator = load(name)
-        translation = translator.translate(text, beams, attention=True)
-        if translation.parts:
-            raise UsageError(
-                f"expected a text that a model reads at once, got one that it reads in "
-                f"{len(translation.parts)} parts; give one sentence"
-            )
-        if not translation.source_words or not translation.target_tokens:
-            raise UsageError(f"expected a text with words, and words written by {name}, got none")
-        # Beside a model with attention, one without it shows what it has, as on the page.
-        if kind == "vector" or (
-            kind == "cross" and len(model or []) > 1 and translator.has_one_vector
-        ):
-            panels.append(Panel(translation, vector=translator.vector(translation)))
-            continue
-        if kind == "saliency":
-            shown = saliency(translator, translation).shares(
-                unit="pieces" if pieces else "words", specials=specials
-            )
-            panels.append(Panel(translation, shown))
-            continue
-        shown = translation.attention(kind)
-        if not pieces:
-            shown = shown.words(specials=specials)
-        elif not specials:
-            shown = shown.without_specials()
-        place = (layer, head)
-        if best and shown.num_layers * shown.num_heads > 1:
-            found = aligned_head(translator) if kind == "cross" else None
-            if found is None:
-                raise UsageError(
-                    f"expected a measured head of cross-attention for --best, found none for {name}; "
-                    "use --layer and --head"
-                )
-            place = found
-        try:
-            shown.head(*place)
-        except IndexError as error:
-            raise UsageError(str(error)) from error
-        panels.append(Panel(translation, shown, *place))
+    names = model or ["lstm-attention"]
+    view = _View(kind, layer, head, best, pieces, specials)
+    panels = [view.of(name, text, beams, alone=len(names) == 1) for name in names]
     data, note = export(panels, format, language=language, color_max=darkest)
     if note:
         typer.echo(f"note: {note}", err=True)
