@@ -6,6 +6,7 @@ import itertools
 import math
 import re
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -494,3 +495,10 @@ def test_settings_are_checked_once_and_kept() -> None:
     asked = Decoding(force_words=["e\u0301te\u0301", ["un", "une"]], bad_words=("l\u2019eau",))
     assert asked.force_words == (("été",), ("un", "une")) and asked.bad_words == ("l'eau",)
     assert not asked.is_greedy and Decoding().is_greedy
+
+
+def test_the_examples_of_the_documentation(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "decoding.md").read_text(encoding="utf-8")
+    for example in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(example, "decoding.md", "exec"), {})
+    assert len(capsys.readouterr().out.splitlines()) >= 4

@@ -15,6 +15,7 @@ from seqviz.coverage import Lexicon
 from seqviz.measuring import plan as plans
 from seqviz.measuring.length import check, length_report
 from seqviz.measuring.outputs import Output, Outputs
+from seqviz.plotting import length_curve
 
 
 def _words(number: int, start: int) -> str:
@@ -234,6 +235,25 @@ def test_a_model_that_says_nothing(plan: plans.Plan) -> None:
     assert bucket["limit"] == 1.0
     ratio = found["effects"]["natural"]["models"]["silent"]["bleu_ratio"]
     assert ratio == {"value": None, "low": None, "high": None}
+
+
+def test_a_bucket_of_one_sentence_has_no_interval(tmp_path: Path) -> None:
+    file = tmp_path / "test.tsv"
+    rows = [(f"d{length}", _words(length, 100 * length)) for length in (8, 30, 55, 56)]
+    file.write_text("".join(f"{d}\t{s}\t{s}\n" for d, s in rows), encoding="utf-8")
+    few = plans.plan(file)
+    found = length_report(few, {"twenty": _copying(few, 20)}, number=20).content()
+    buckets = {b["low"]: b for b in found["curves"]["natural"]["twenty"]["buckets"]}
+    for low, n in ((1, 1), (21, 1), (51, 2)):
+        bucket = buckets[low]
+        assert bucket["n"] == n and bucket["bleu"] > 0 and bucket["loss"] > 0
+        bounds = [
+            bucket[f"{m}_{side}"] for m in ("bleu", "chrf", "loss") for side in ("low", "high")
+        ]
+        assert (None in bounds) == (n == 1) and (set(bounds) == {None}) == (n == 1)
+    effect = found["effects"]["natural"]["models"]["twenty"]["loss_change"]
+    assert effect["value"] is not None and effect["low"] is effect["high"] is None
+    length_curve(found)
 
 
 def test_a_missing_translation_is_an_error(plan: plans.Plan) -> None:
