@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,16 +17,20 @@ import pytest
 from seqviz.language import Language
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-WAIT = 60_000
-"""Longest wait for one thing to appear, milliseconds: the machine may be busy."""
+WAIT = 300_000
+"""Longest wait for one thing to appear, milliseconds. Only a fault takes so long, however busy the machine is."""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 @contextmanager
 def serve(folder: Path, models: Path | None = None) -> Iterator[str]:
     """The page's address, served from an empty folder: by ``python app.py``, or with other models."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [sys.executable, str(REPOSITORY / "app.py")]
     if models is not None:
         start = f"from seqviz.ui import launch; launch(models_folder={str(models)!r})"
@@ -40,25 +44,29 @@ def serve(folder: Path, models: Path | None = None) -> Iterator[str]:
         server = subprocess.Popen(
             command,
             cwd=folder,
-            env={**os.environ, "GRADIO_SERVER_PORT": str(port)},
+            env={**os.environ, "GRADIO_SERVER_PORT": str(port), "OMP_NUM_THREADS": "1"},
             stdout=output,
             stderr=subprocess.STDOUT,
         )
     try:
         found = f"http://127.0.0.1:{port}/"
-        for _ in range(600):
-            try:
-                urllib.request.urlopen(found, timeout=5).read()
-                break
-            except OSError:
-                assert server.poll() is None, log.read_text(encoding="utf-8")
-                time.sleep(0.1)
-        else:
-            pytest.fail(f"no answer within a minute: {log.read_text(encoding='utf-8')}")
+        wait_for_answer(found, server, lambda: log.read_text(encoding="utf-8"))
         yield found
     finally:
         server.terminate()
-        server.wait(10)
+        server.wait()
+
+
+def wait_for_answer(address: str, server: subprocess.Popen, said: Callable[[], str]) -> None:
+    """Until the server answers; it fails when it ends, or takes longer than any machine does."""
+    end = time.monotonic() + WAIT / 1000
+    while True:
+        try:
+            urllib.request.urlopen(address, timeout=WAIT / 1000).read()
+            return
+        except OSError:
+            assert server.poll() is None and time.monotonic() < end, f"no answer: {said()}"
+        time.sleep(0.1)
 
 
 class Visit:
@@ -71,11 +79,17 @@ class Visit:
             locale=options.pop("locale", "en-US"),
             **options,
         )
+        self.context.set_default_timeout(WAIT)
         self.page = self.context.new_page()
         self.faults: list[str] = []
         self.page.on("console", self._heard)
         self.page.on("pageerror", lambda error: self.faults.append(f"page error: {error}"))
+        self.asked: list[str] = []  # all requests but heartbeats, which go on for ever
+        self._open = 0
+        self._clock = False
         self.page.on("request", self._asked)
+        self.page.on("requestfinished", self._answered)
+        self.page.on("requestfailed", self._answered)
         self.page.goto(address + path)
 
     def _heard(self, message) -> None:
@@ -85,6 +99,37 @@ class Visit:
     def _asked(self, request) -> None:
         if not request.url.startswith((self.address, "data:", "blob:")):
             self.faults.append(f"request to another host: {request.url}")
+        if "heartbeat" not in request.url:
+            self.asked.append(request.url)
+            self._open += 1
+
+    def _answered(self, request) -> None:
+        self._open -= "heartbeat" not in request.url
+
+    def still(self) -> None:
+        """Wait until the page has been drawn, and nothing on it glides any more."""
+        self.page.evaluate(
+            """async () => {
+              for (const _ of [1, 2]) await new Promise(requestAnimationFrame);
+              const glides = document.getAnimations().filter(a => a.effect.getComputedTiming().endTime < Infinity);
+              await Promise.allSettled(glides.map(a => a.finished));
+            }"""
+        )
+
+    def quiet(self) -> None:
+        """Wait until everything that was asked for has been answered, and drawn."""
+        self.still()
+        while self._open:
+            self.page.wait_for_timeout(20)  # lets events in
+            self.still()
+
+    def pass_time(self, milliseconds: int) -> None:
+        """From the first call on time stands still on the page, but for what passes here."""
+        if not self._clock:
+            self.page.clock.install()
+            self.page.clock.pause_at(self.page.evaluate("Date.now()") + 1000)
+            self._clock = True
+        self.page.clock.run_for(milliseconds)
 
     def cards(self, count: int = 4) -> None:
         """Wait until so many cards of the Translate tab are filled."""
@@ -119,6 +164,15 @@ class Visit:
     def sideways(self) -> int:
         """Pixels by which the page is wider than the window."""
         return self.page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+
+    def hindrances(self, part: str | None = None, minor: bool = False) -> list[tuple[str, str]]:
+        """What keeps some people from using the page, or a part of it, by axe's rules."""
+        axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+        return [
+            (fault["id"], fault["nodes"][0]["html"][:200])
+            for fault in axe.Axe().run(self.page, part).response["violations"]
+            if minor or fault["impact"] in ("serious", "critical")
+        ]
 
     def picture(self, name: str) -> None:
         if os.environ.get("SEQVIZ_SCREENSHOTS"):

@@ -115,6 +115,23 @@ def browser(chromium: str) -> Iterator[Any]:
         browser.close()
 
 
+@pytest.fixture(scope="session")
+def shipped_page(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of the page with the shipped weights, or other ones that `SEQVIZ_TEST_MODELS` names.
+
+    It is served by ``python app.py`` from another folder, once for all files of tests.
+    """
+    from browsing import serve
+
+    other = os.environ.get("SEQVIZ_TEST_MODELS")
+    folder = Path(other) if other else REPOSITORY / "models"
+    names = architectures.MODEL_NAMES
+    if missing := [n for n in names if not (folder / n / "model.safetensors").is_file()]:
+        pytest.skip(f"no weights of {', '.join(missing)} in {folder}")
+    with serve(tmp_path_factory.mktemp("elsewhere"), folder if other else None) as found:
+        yield found
+
+
 @pytest.fixture
 def visit(browser: Any, address: str) -> Iterator[Any]:
     """Factory of visits to `address`, which a test file serves; at the end of the test nothing may have gone wrong on any."""

@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 import gradio as gr
 import numpy as np
 import pytest
+from browsing import free_port
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
@@ -457,6 +458,7 @@ def address(translators, tmp_path_factory) -> Iterator[str]:
     page = ui.build(service=service)
     _, found, _ = page.queue().launch(
         server_name="127.0.0.1",
+        server_port=free_port(),
         prevent_thread_lock=True,
         quiet=True,
         ssr_mode=False,
@@ -469,80 +471,65 @@ def address(translators, tmp_path_factory) -> Iterator[str]:
 
 
 @pytest.mark.browser
-def test_the_tab_in_a_browser(chromium: str, address: str, translators, tmp_path):
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=chromium,
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
-        page = browser.new_page(viewport={"width": 1280, "height": 1400})
-        page.set_default_timeout(60_000)
-        faults: list[str] = []
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("dialog", lambda dialog: (faults.append("dialog"), dialog.dismiss()))
-        page.goto(address)
-        page.get_by_role("tab").nth(2).click()
-        # The example's map is there without a click.
-        page.wait_for_selector("#attention-map .sv-map")
-        # A new text: its map answers the pointer too, and asks nobody.
-        page.locator("#attention-source textarea").fill(ODD)
-        page.locator("#attention-model label").nth(3).click()
-        page.locator("#attention-more button").first.click()
-        page.locator("#attention-specials label").nth(1).click()
-        page.wait_for_function(
-            "[...document.querySelectorAll('#attention-map .sv-across span')].some(e => e.textContent == '${7*7}')"
-        )
-        page.wait_for_selector("#attention-map .sv-down .sv-special")
-        page.wait_for_selector("#attention-steps [data-model='transformer']")
-        asked: list[str] = []
-        page.on("request", lambda request: asked.append(request.url))
-        labels = page.locator("#attention-map .sv-across span")
-        assert labels.all_inner_texts() == [*ODD.split(), "</s>"]
-        labels.nth(1).hover()
-        assert (
-            page.locator("#attention-map .sv-readout")
-            .inner_text()
-            .startswith("${7*7} is looked at")
-        )
-        assert asked == []
-        # A small picture leads to its head.
-        page.locator("#attention-map .sv-heads button[data-layer='1'][data-head='0']").click()
-        page.wait_for_function(
-            "document.querySelector('#attention-map .sv-title').textContent.includes('layer 2 of 2 · head 1 of 2')"
-        )
-        # What is taken away is what is shown.
-        page.locator("#attention-download button").first.click()
-        with page.expect_download() as download:
-            page.locator("#attention-json").click()
-        download.value.save_as(tmp_path / "map.json")
-        said = json.loads((tmp_path / "map.json").read_text(encoding="utf-8"))
-        assert (said["layer"], said["head"], said["kind"]) == (1, 0, "cross")
-        assert said["source"] == [*ODD.split(), "</s>"]
-        browser.close()
-    assert faults == []
+def test_the_tab_in_a_browser(visit, tmp_path):
+    one = visit()
+    page = one.page
+    page.set_viewport_size({"width": 1280, "height": 1400})
+    page.on("dialog", lambda dialog: (one.faults.append("dialog"), dialog.dismiss()))
+    page.get_by_role("tab").nth(2).click()
+    # The example's map is there without a click.
+    page.wait_for_selector("#attention-map .sv-map")
+    # A new text: its map answers the pointer too, and asks nobody.
+    page.locator("#attention-source textarea").fill(ODD)
+    page.locator("#attention-model label").nth(3).click()
+    page.locator("#attention-more button").first.click()
+    page.locator("#attention-specials label").nth(1).click()
+    page.wait_for_function(
+        "[...document.querySelectorAll('#attention-map .sv-across span')].some(e => e.textContent == '${7*7}')"
+    )
+    page.wait_for_selector("#attention-map .sv-down .sv-special")
+    page.wait_for_selector("#attention-steps [data-model='transformer']")
+    one.quiet()
+    one.asked.clear()
+    labels = page.locator("#attention-map .sv-across span")
+    assert labels.all_inner_texts() == [*ODD.split(), "</s>"]
+    labels.nth(1).hover()
+    assert page.locator("#attention-map .sv-readout").inner_text().startswith("${7*7} is looked at")
+    one.quiet()
+    assert one.asked == []
+    # A small picture leads to its head.
+    page.locator("#attention-map .sv-heads button[data-layer='1'][data-head='0']").click()
+    page.wait_for_function(
+        "document.querySelector('#attention-map .sv-title').textContent.includes('layer 2 of 2 · head 1 of 2')"
+    )
+    # What is taken away is what is shown.
+    page.locator("#attention-download button").first.click()
+    with page.expect_download() as download:
+        page.locator("#attention-json").click()
+    download.value.save_as(tmp_path / "map.json")
+    said = json.loads((tmp_path / "map.json").read_text(encoding="utf-8"))
+    assert (said["layer"], said["head"], said["kind"]) == (1, 0, "cross")
+    assert said["source"] == [*ODD.split(), "</s>"]
 
 
 @pytest.mark.browser
-def test_steps_light_the_map_and_lead_elsewhere(browser, address: str, translators, tmp_path):
-    page = browser.new_page(viewport={"width": 1280, "height": 1400})
-    page.set_default_timeout(60_000)
-    faults: list[str] = []
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    page.goto(address)
+def test_steps_light_the_map_and_lead_elsewhere(visit, translators, tmp_path):
+    one = visit()
+    page = one.page
+    page.set_viewport_size({"width": 1280, "height": 1400})
     page.get_by_role("tab").nth(2).click()
     steps = page.locator("#attention-steps .st")
     own = json.loads(steps.get_attribute("data-ids"))
     assert len(own) > 3
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    one.quiet()
+    one.asked.clear()
     # A step of decoding lights its row.
     page.locator("#attention-steps [data-st=next]").click()
     word = json.loads(steps.get_attribute("data-steps"))[1]["word"]
     rows = page.locator("#attention-map .sv-down span").all_inner_texts()
     assert page.locator("#attention-map .sv-down .sv-on").all_inner_texts() == [rows[word]]
-    assert asked == []
+    one.quiet()
+    assert one.asked == []
     # Another piece than the model's own: map and steps are those of the output that goes on from it.
     # A text that was typed since and not asked for changes neither this nor a file.
     text = page.locator("#attention-source textarea").input_value()
@@ -561,8 +548,6 @@ def test_steps_light_the_map_and_lead_elsewhere(browser, address: str, translato
     assert ids == list(expected.target_ids)
     rows = page.locator("#attention-map .sv-down span").all_inner_texts()
     assert rows == [visible(word) for word in expected.target_words]
-    assert faults == []
-    page.close()
 
 
 def test_nothing_is_said_in_one_language_before_the_models_are_there(service):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+import time
+from concurrent.futures import FIRST_EXCEPTION, wait
 
 import pytest
-from browsing import WAIT, Visit, serve
+from browsing import WAIT, Visit
 from gradio_client import Client
+from gradio_client.utils import Status
 
 from seqviz.language import Language
 
@@ -14,27 +16,25 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    with serve(tmp_path_factory.mktemp("server")) as found:
-        yield found
+def address(shipped_page: str) -> str:
+    return shipped_page
 
 
-def crowd(
-    address: str, count: int, first: int, sentences: int = 8
-) -> tuple[list, ThreadPoolExecutor]:
-    """So many others ask for texts of so many sentences with a wide search."""
-    pool = ThreadPoolExecutor(count)
-    clients = list(pool.map(lambda _: Client(address, verbose=False), range(count)))
+def crowd(address: str, count: int, first: int, sentences: int = 8) -> list:
+    """So many others have asked for texts of so many sentences with a wide search."""
+    others = Client(
+        address, verbose=False, max_workers=count, httpx_kwargs={"timeout": WAIT / 1000}
+    )
     texts = [
         f"Number {first + number} of the old sailors has forgotten the letters from home. "
         * sentences
         for number in range(count)
     ]
-    jobs = [
-        client.submit(text, 4, api_name="/translate")
-        for client, text in zip(clients, texts, strict=True)
-    ]
-    return jobs, pool
+    jobs = [others.submit(text, 4, api_name="/translate") for text in texts]
+    on_the_way = (Status.STARTING, Status.JOINING_QUEUE)
+    while any(job.status().code in on_the_way and not job.done() for job in jobs):
+        time.sleep(0.05)
+    return jobs
 
 
 def refused(jobs: list) -> bool:
@@ -44,18 +44,17 @@ def refused(jobs: list) -> bool:
     return any(answer.exception() for answer in done)
 
 
-def leave(jobs: list, pool: ThreadPoolExecutor) -> None:
+def leave(jobs: list) -> None:
     for job in jobs:
         job.cancel()
-    pool.shutdown()
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_place_in_the_queue(browser, address, language):
     visit = Visit(browser, address, f"?lang={language}")
     visit.cards()
-    others = crowd(address, 7, 0 if language == "en" else 100)
     visit.page.locator("#source textarea").fill(f"The boat is green, {language}.")
+    others = crowd(address, 5, 0 if language == "en" else 100)
     visit.page.locator("#translate").click()
     bar = visit.page.locator(".queue")
     bar.wait_for(timeout=WAIT)
@@ -64,7 +63,7 @@ def test_place_in_the_queue(browser, address, language):
     assert bar.get_attribute("role") == "status"
     assert visit.page.locator("#cards").evaluate("e => getComputedStyle(e).opacity") == "0.4"
     visit.picture(f"queue-{language}")
-    leave(*others)
+    leave(others)
     bar.wait_for(state="detached", timeout=WAIT)
     visit.page.get_by_text(f"green, {language}").first.wait_for(timeout=WAIT)
     visit.page.wait_for_function(
@@ -81,14 +80,14 @@ def test_a_full_queue_says_so(browser, address):
     visit.cards()
     visit.page.locator("#source textarea").fill("The boat is green.")
     others = crowd(address, 40, 200, sentences=40)
-    assert refused(others[0])
+    assert refused(others)
     visit.page.locator("#translate").click()
     toast = visit.page.get_by_test_id("toast-body")
     toast.wait_for(timeout=WAIT)
     assert Language.of(language).say("queue.full") in toast.inner_text()
     assert Language.of(language).say("queue.full_title") in toast.inner_text()
     visit.picture(f"queue-full-{language}")
-    leave(*others)
+    leave(others)
     visit.page.locator("#translate").click()
     visit.page.wait_for_function(
         "document.querySelector('#found').innerText.includes('boat')", timeout=WAIT

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
-import socket
 
 import pytest
+from browsing import free_port
 from gradio_client import Client
 from gradio_client.exceptions import AppError
 
@@ -42,12 +42,10 @@ def service(tiny_model, tiny_tokenizer) -> Service:
 
 @pytest.fixture(scope="module")
 def client(service):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     page = ui.build(service=service)
     page.launch(server_port=port, prevent_thread_lock=True, quiet=True, ssr_mode=False)
-    yield Client(f"http://127.0.0.1:{port}", verbose=False)
+    yield Client(f"http://127.0.0.1:{port}", verbose=False, httpx_kwargs={"timeout": 300})
     page.close()
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from browsing import free_port, wait_for_answer
 from gradio_client import Client
 
 import seqviz
@@ -88,33 +87,27 @@ def can_run() -> None:
         pytest.skip("needs root, unshare and setpriv")
     code = "import sys; sys.path.insert(0, sys.argv[1]); import seqviz.version; print('read')"
     process = run_read_only(sys.executable, "-c", code, str(ROOT))
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate()
     if said.strip() != "read":
         pytest.skip(f"no read-only file system for another user can be made here: {said.strip()}")
 
 
 @pytest.fixture(scope="module")
 def address(can_run: None) -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     values = {**environment(), "GRADIO_SERVER_PORT": str(port), "PYTHONDONTWRITEBYTECODE": "1"}
     process = run_read_only(sys.executable, str(ROOT / "app.py"), **values)
     try:
-        for _ in range(600):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            assert process.poll() is None, process.stdout and process.stdout.read()
-            time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}"
+        found = f"http://127.0.0.1:{port}"
+        wait_for_answer(found, process, lambda: str(process.poll()))
+        yield found
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait()
 
 
 def test_the_page_answers_there(address):
-    client = Client(address, verbose=False)
+    client = Client(address, verbose=False, httpx_kwargs={"timeout": 300})
     answer = client.predict("The boat is green.", api_name="/translate")
     text = "The boat is green."
     assert answer["lstm"]["text"] == seqviz.load("lstm").translate(text).text
@@ -126,13 +119,13 @@ def test_the_page_answers_there(address):
 def test_the_command_line_works_there(can_run):
     command = (sys.executable, "-m", "seqviz", "translate", "--model", "rnn", "Hello.")
     process = run_read_only(*command, PYTHONPATH=str(ROOT), **environment())
-    said, _ = process.communicate(timeout=120)
+    said, _ = process.communicate()
     assert process.returncode == 0, said
     assert len(said.strip().splitlines()) == 1, said
 
 
 def test_without_any_folder_to_write_the_page_says_what_it_needs(can_run):
     process = run_read_only(sys.executable, "-c", "import seqviz.ui", PYTHONPATH=str(ROOT))
-    said, _ = process.communicate(timeout=120)
+    said, _ = process.communicate()
     assert process.returncode == 1
     assert "let the environment variable TMPDIR name one" in said.strip().splitlines()[-1]

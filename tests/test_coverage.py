@@ -258,9 +258,9 @@ def test_one_word_for_each_whitespace_word(source: str, output: str) -> None:
 )  # fmt: skip
 def test_odd_input(text: str) -> None:
     for source, output in ((text, "Le chat."), ("The cat.", text), (text, text)):
-        started = time.perf_counter()
+        started = time.process_time()
         marks = mark(source, output, TOY)
-        assert time.perf_counter() - started < 2.0
+        assert time.process_time() - started < 2.0
         assert [word.text for word in marks] == source.split()
 
 
@@ -358,9 +358,9 @@ def test_marking_is_fast(shipped: Lexicon) -> None:
     output = " ".join(["Les membres de la commission ont ouvert douze nouvelles écoles."] * 8)
     best = math.inf
     for _ in range(5):
-        started = time.perf_counter()
+        started = time.process_time()
         mark(source, output, shipped)
-        best = min(best, time.perf_counter() - started)
+        best = min(best, time.process_time() - started)
     assert best < 0.02  # about 1 ms on an idle machine
 
 

@@ -103,9 +103,9 @@ def left_overs(place: Path) -> list[Path]:
 
 
 def wait_for_step(place: Path, step: int) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while newest_step(place) < step:
-        assert time.monotonic() < end, f"no step {step} within a minute"
+        assert time.monotonic() < end, f"no step {step} within five minutes"
         time.sleep(0.002)
 
 
@@ -133,7 +133,7 @@ def finish(server: Server, data: Path, place: Path, whole: Outcome) -> None:
 # kill -9
 
 
-@pytest.mark.parametrize("kills", [20, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [10, pytest.param(200, marks=pytest.mark.slow)])
 def test_killed_at_random_moments(server, data, whole, tmp_path, kills):
     """From the first import to the card of the finished model, most often while saving."""
     outcome, seconds = whole

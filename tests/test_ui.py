@@ -90,13 +90,13 @@ def test_settings_are_those_of_sacrebleu():
 def test_importing_and_building_the_page_needs_no_pytorch():
     code = "import sys, seqviz.ui as u; u.build(); sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
     root = Path(seqviz.__file__).resolve().parents[1]
-    assert subprocess.run([sys.executable, "-c", code], cwd=root, timeout=120).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], cwd=root).returncode == 0
 
 
 def test_missing_weights_are_said(tmp_path):
     service = Service(tmp_path)
     assert not service.ready
-    assert service.wait(timeout=60) and service.ready
+    assert service.wait(timeout=300) and service.ready
     assert set(service.errors) == set(MODELS)
     with pytest.raises(RuntimeError, match="model folder"):
         service.translator("rnn")

@@ -262,7 +262,7 @@ class Server:
     def close(self) -> None:
         assert self._process.stdin
         self._process.stdin.close()
-        self._process.wait(timeout=30)
+        self._process.wait()
 
 
 class Life:
