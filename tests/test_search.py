@@ -258,7 +258,7 @@ def test_steps_write_where_they_wrote_before(
     def places(state: Any) -> list[int]:
         if name == "transformer":
             return [own.data_ptr() for own in state.own]
-        kept = [t for c in state.cells for t in (c.joined, c.gates, c.cell) if t is not None]
+        kept = [t for c in state.cells for t in (c.hidden, c.gates, c.cell) if t is not None]
         return [tensor.data_ptr() for tensor in kept]
 
     with torch.inference_mode():

@@ -178,10 +178,11 @@ def test_ids_are_those_of_generate_where_nothing_is_unknown(
 @pytest.mark.parametrize("name", MODEL_NAMES)
 @pytest.mark.parametrize("text", ["你好世界", "桥 😀!", "☃"])
 def test_a_text_without_a_known_piece_comes_back(
-    name: str, text: str, tiny_model: Any, tiny_tokenizer: Any
+    name: str, text: str, tiny_model: Any, tiny_tokenizer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     translator = Translator(tiny_model(name), tiny_tokenizer, name=name)
-    translator._stepper = None  # type: ignore[assignment]  # nothing may be decoded
+    # Nothing may be decoded.
+    monkeypatch.setattr("seqviz.translating.translator.stepper_for", None)
     for found in (translator.translate(text), translator.translate([text], 3)[0]):
         assert (found.text, found.source) == (text, text)
         assert (found.target_ids, found.target_tokens, found.source_tokens) == ((), (), ())

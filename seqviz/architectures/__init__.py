@@ -14,6 +14,7 @@ from transformers import (
 )
 from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
 
+from seqviz.architectures.plain_steps import PlainStepper, is_as_built
 from seqviz.architectures.recurrent_config import RecurrentConfig
 from seqviz.architectures.recurrent_hub import RecurrentForConditionalGeneration
 from seqviz.architectures.recurrent_steps import RecurrentStepper
@@ -91,7 +92,15 @@ def _build_recurrent(kind: Kind, vocab_size: int, **overrides: Any) -> PreTraine
 
 
 def stepper_for(model: PreTrainedModel) -> ModelStepper:
-    """The stepper of a model in evaluation mode.
+    """The stepper for one search, over a model in evaluation mode as it is now.
+
+    **The rule.** Nothing of a model is kept from one search to the next. A model that computes what it was built
+    to compute gets the fast step, which reads the storage of the parameters themselves: any change of their
+    numbers or device counts. All others get the plain step, which calls the model's own
+    ``forward`` as ``generate`` does: one with a hook on any module (forward or backward; those that Transformers
+    leaves behind do not count), a module of another class or with a ``forward`` of its own (a replaced or wrapped
+    layer, a parametrization, pruning before ``prune.remove``), a bias more or less, quantised weights, and
+    every model of 16 bits or under ``torch.autocast``, where another order of sums would give other tokens. `is_as_built` looks at each module at the start of each search.
 
     Raises:
         TypeError: a model that is none of the project's.
@@ -103,7 +112,22 @@ def stepper_for(model: PreTrainedModel) -> ModelStepper:
             f"expected a model of type {known}, got {kind!r}; build one with "
             "seqviz.architectures.build or load a folder of one"
         )
-    return _STEPPERS[kind](model)
+    return _STEPPERS[kind](model) if is_as_built(model) else PlainStepper(model)
+
+
+def attention_kinds(model: PreTrainedModel) -> tuple[str, ...]:
+    """Kinds of attention that a model has.
+
+    "cross" (target looks at source), "encoder" (source at source), "decoder" (target at the target before it).
+    """
+    if model.config.model_type == MarianConfig.model_type:
+        return ("cross", "encoder", "decoder")
+    return ("cross",) if model.looks_back else ()
+
+
+def has_one_vector(model: PreTrainedModel) -> bool:
+    """The decoder sees the source through one fixed vector and nothing else."""
+    return getattr(model, "has_one_vector", False)
 
 
 def num_parameters(model: PreTrainedModel) -> int:

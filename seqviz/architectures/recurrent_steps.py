@@ -9,26 +9,38 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from seqviz.architectures.context import Attention
 from seqviz.architectures.recurrent_hub import RecurrentForConditionalGeneration
-from seqviz.architectures.steps import Affine, inputs_first, source_bias
+from seqviz.architectures.steps import Affine, source_bias
+
+
+class _Layer:
+    """Weights of one layer of cells; like all here they are the model's own, as they are now.
+
+    The two biases, which no computation tells apart, are added once for a search.
+    """
+
+    def __init__(self, recurrence: nn.RNNBase, layer: int) -> None:
+        of_input, of_state, bias, other_bias = (
+            getattr(recurrence, f"{kind}_l{layer}")
+            for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        )
+        self.of_input = Affine(of_input.t(), bias + other_bias)
+        self.of_state = of_state.t()  # (W, gates)
 
 
 class _Cells:
     """One layer's cells during a search, with the tensors that a step writes into.
 
-    `input` (N, I) and `hidden` (N, W) lie side by side, so that one product makes all gates; `cell` (N, W) is
-    None for a tanh RNN.
+    `hidden` is (N, W), and so is `cell`, which is None for a tanh RNN.
     """
 
-    def __init__(self, input_size: int, hidden: Tensor, cell: Tensor | None) -> None:
+    def __init__(self, hidden: Tensor, cell: Tensor | None) -> None:
         rows, width = hidden.shape
-        self.joined = hidden.new_empty(rows, input_size + width)
-        self.input, self.hidden = self.joined.split([input_size, width], dim=1)
-        self.hidden.copy_(hidden)
+        self.hidden = hidden.clone()
         self.cell = cell
         self.gates = hidden.new_empty(rows, width if cell is None else 4 * width)
         if cell is not None:
@@ -36,9 +48,10 @@ class _Cells:
             self.write, self.forget, self.candidate, self.read = self.gates.chunk(4, dim=1)
             self.write_and_forget = self.gates[:, : 2 * width]
 
-    def step(self, weights: Affine) -> Tensor:
-        """Advance by one step from `input`; return `hidden`."""
-        torch.addmm(weights.bias, self.joined, weights.weight, out=self.gates)
+    def step(self, x: Tensor, layer: _Layer) -> Tensor:
+        """Advance by one step from the input `x`, (N, I); return `hidden`."""
+        layer.of_input.into(self.gates, x)
+        self.gates.addmm_(self.hidden, layer.of_state)
         if self.cell is None:
             return torch.tanh(self.gates, out=self.hidden)
         self.write_and_forget.sigmoid_()
@@ -48,10 +61,9 @@ class _Cells:
         return torch.tanh(self.cell, out=self.hidden).mul_(self.read)
 
     def select(self, rows: Tensor) -> _Cells:
-        if len(rows) != len(self.joined):
+        if len(rows) != len(self.hidden):
             hidden = self.hidden.index_select(0, rows)
-            cell = None if self.cell is None else self.cell.index_select(0, rows)
-            return _Cells(self.input.shape[1], hidden, cell)
+            return _Cells(hidden, None if self.cell is None else self.cell.index_select(0, rows))
         for kept in (self.hidden, self.cell):
             if kept is not None:
                 kept.copy_(kept.index_select(0, rows))
@@ -88,8 +100,8 @@ class _Attention:
     """Σ_j α_ij h_j for one step of every row, the sums of a state and the keys in place."""
 
     def __init__(self, context: Attention) -> None:
-        self.query = inputs_first(context.query_projection.weight)
-        self.energy = context.energy.weight.detach()
+        self.query = context.query_projection.weight.t()  # (W, A)
+        self.energy = context.energy.weight
 
     def __call__(self, x: Tensor, state: RecurrentState) -> tuple[Tensor, Tensor]:
         """Context (N, W) and weights (N, S) of the decoder states `x`, (N, W)."""
@@ -112,25 +124,14 @@ class RecurrentStepper:
 
     def __init__(self, model: RecurrentForConditionalGeneration) -> None:
         self.model = model
-        self.attention_kinds = ("cross",) if model.looks_back else ()
-        self.has_one_vector = model.has_one_vector
-        decoder = model.model.decoder
+        decoder, width = model.model.decoder, model.config.width
         self.embed_scale = decoder.embed_scale
-        self.table = decoder.embed_tokens.weight.detach()
-        self.weights = []
-        for layer in range(model.config.num_layers):
-            of_input, of_state, bias, other_bias = (
-                getattr(decoder.recurrence, f"{kind}_l{layer}").detach()
-                for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-            )
-            weight = inputs_first(torch.cat([of_input, of_state], dim=1))
-            self.weights.append(Affine(weight, (bias + other_bias)[None]))
-        width = model.config.width
-        combine = decoder.combine.weight  # [state; context]
-        self.combine_state = inputs_first(combine[:, :width])
-        self.combine_context = inputs_first(combine[:, width:])
+        self.table = decoder.embed_tokens.weight
+        self.layers = [_Layer(decoder.recurrence, n) for n in range(decoder.recurrence.num_layers)]
+        combine = decoder.combine.weight.t()  # from [state; context], (W + C, D)
+        self.combine_state, self.combine_context = combine[:width], combine[width:]
         self.attend = _Attention(decoder.attention) if model.looks_back else None
-        self.output = Affine(inputs_first(model.lm_head.weight), model.final_logits_bias)
+        self.output = Affine(model.lm_head.weight.t(), model.final_logits_bias)
 
     @torch.no_grad()
     def start(
@@ -141,11 +142,9 @@ class RecurrentStepper:
         encoded = self.model.model.encoder(input_ids=input_ids, attention_mask=attention_mask)
         hidden, cell = decoder.start(encoded.vector)
         prepared = decoder.context.prepare(encoded, mask)
-        layers = len(self.weights)
-        cells = [None] * layers if cell is None else cell.clone().unbind(1)
-        sizes = [self.table.shape[1], *[self.model.config.width] * (layers - 1)]
+        cells = [None] * len(self.layers) if cell is None else cell.clone().unbind(1)
         state = RecurrentState(
-            cells=[_Cells(*each) for each in zip(sizes, hidden.unbind(1), cells, strict=True)],
+            cells=[_Cells(*each) for each in zip(hidden.unbind(1), cells, strict=True)],
             shift=decoder.vector_to_input(encoded.vector),
             seen=[] if record else None,
         )
@@ -161,9 +160,8 @@ class RecurrentStepper:
         """See `Stepper.step`."""
         embedded = functional.embedding(tokens, self.table)
         x = torch.add(state.shift, embedded, alpha=self.embed_scale)  # E y + V v, (N, D)
-        for cells, weights in zip(state.cells, self.weights, strict=True):
-            cells.input.copy_(x)
-            x = cells.step(weights)  # s_i, (N, W)
+        for cells, layer in zip(state.cells, self.layers, strict=True):
+            x = cells.step(x, layer)  # s_i, (N, W)
         added = state.added
         if self.attend is not None:
             context, chosen = self.attend(x, state)

@@ -2,7 +2,8 @@
 
 Each model has its stepper beside it (`recurrent_steps`, `transformer`). It computes what the model's own
 ``forward`` computes, one target token at a time and over caches, without the bookkeeping that ``forward``
-does for training and for the general case; a test holds the two equal.
+does for training and for the general case; a test holds the two equal. Where a model does not compute what
+it was built to compute, `plain_steps` calls its modules instead; `stepper_for` states the rule.
 
 Shapes: `N` rows (sentences times beams), `T` steps so far, `S` source length, `H` heads, `L` layers, `V`
 vocabulary.
@@ -37,16 +38,7 @@ class Stepper(Protocol):
 
 
 class ModelStepper(Stepper, Protocol):
-    """The stepper of a model, which can remember where its steps looked.
-
-    Attributes:
-        attention_kinds: kinds of attention that the model has: "cross" (target looks at source), "encoder" (source
-            at source), "decoder" (target at the target before it).
-        has_one_vector: the decoder sees the source through one fixed vector and nothing else.
-    """
-
-    attention_kinds: tuple[str, ...]
-    has_one_vector: bool
+    """The stepper of a model, which can remember where its steps looked. It is made for one search."""
 
     def start(
         self, input_ids: Tensor, attention_mask: Tensor, max_steps: int, *, record: bool = False
@@ -87,10 +79,11 @@ class Recorder:
 
 
 class Affine(NamedTuple):
-    """A linear map as its two tensors: calling a module costs as much as multiplying a small matrix.
+    """A linear map over the tensors of its layer: calling a module costs as much as multiplying a small matrix.
 
-    The weight lies in memory with its inputs first, (inputs, outputs): for a few rows at a time that product is
-    up to twice as fast.
+    Attributes:
+        weight: (inputs, outputs).
+        bias: (outputs,).
     """
 
     weight: Tensor
@@ -99,17 +92,14 @@ class Affine(NamedTuple):
     def __call__(self, x: Tensor) -> Tensor:
         return torch.addmm(self.bias, x, self.weight)
 
-
-def affine(*modules: nn.Linear) -> Affine:
-    """A linear layer, or several layers of the same input as one, their outputs side by side."""
-    weight = torch.cat([module.weight for module in modules])
-    bias = torch.cat([module.bias for module in modules])
-    return Affine(inputs_first(weight), bias.detach()[None])
+    def into(self, place: Tensor, x: Tensor) -> None:
+        """Write the result to `place`, (N, outputs)."""
+        torch.addmm(self.bias, x, self.weight, out=place)
 
 
-def inputs_first(weight: Tensor) -> Tensor:
-    """A weight (outputs, inputs) as (inputs, outputs), in that order in memory."""
-    return weight.detach().T.contiguous()
+def affine(module: nn.Linear) -> Affine:
+    """A linear layer, its own numbers and no copy of them."""
+    return Affine(module.weight.t(), module.bias)
 
 
 def source_bias(mask: Tensor, dtype: torch.dtype) -> Tensor | None:

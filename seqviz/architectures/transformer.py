@@ -32,7 +32,7 @@ from torch.nn import functional
 from transformers import MarianConfig, MarianMTModel
 
 from seqviz.architectures.recurrent_hub import PAD_LOGIT
-from seqviz.architectures.steps import Affine, affine, inputs_first, source_bias
+from seqviz.architectures.steps import Affine, affine, source_bias
 
 
 def transformer_config(vocab_size: int, **overrides: Any) -> MarianConfig:
@@ -106,26 +106,44 @@ def feed_forward(x: Tensor, layer: EncoderLayer) -> Tensor:
     return layer.shrink(layer.activation(layer.expand(x)))
 
 
-def remember(cache: Tensor, new: Tensor, step: int) -> tuple[Tensor, ...]:
-    """Write keys and values of a step, (N, 2, H, 1, K), behind those before it; return all so far.
+def remember(cache: Tensor, x: Tensor, attention: Attention, step: int) -> tuple[Tensor, ...]:
+    """Write keys and values of a step behind those before it; return all so far.
 
     Args:
         cache: (2, N, H, max_steps, K), filled up to `step`.
+        x: input of the step, (N, D).
     Returns:
         keys and values, each (N, H, T, K).
     """
-    cache.narrow(3, step, 1).copy_(new.transpose(0, 1))
+    keys, values = cache.select(3, step).flatten(2).unbind()  # (N, D)
+    attention.keys.into(keys, x)
+    attention.values.into(values, x)
     return cache.narrow(3, 0, step + 1).unbind()
 
 
+class Attention:
+    """Weights of an attention: four projections, and the heads that share them."""
+
+    def __init__(self, module: Any) -> None:
+        self.query = affine(module.q_proj)
+        self.keys = affine(module.k_proj)
+        self.values = affine(module.v_proj)
+        self.out = affine(module.out_proj)
+        self.num_heads: int = module.num_heads
+
+    def heads(self, projected: Tensor, rows: int) -> Tensor:
+        """(N T, D) → (N, H, T, K)."""
+        return projected.view(
+            rows, -1, self.num_heads, projected.shape[-1] // self.num_heads
+        ).transpose(1, 2)
+
+
 class EncoderLayer:
-    """Weights of one encoder layer, the three projections of self-attention as one map."""
+    """Weights of one encoder layer; like all here they are the model's own, as they are now."""
 
     def __init__(self, layer: Any) -> None:
-        attention = layer.self_attn
-        self.query_keys_values = affine(attention.q_proj, attention.k_proj, attention.v_proj)
-        self.self_out = affine(attention.out_proj)
-        self.self_norm = _norm(layer.self_attn_layer_norm)
+        self.own = Attention(layer.self_attn)
+        self.own_norm = _norm(layer.self_attn_layer_norm)
         relu = isinstance(layer.activation_fn, nn.ReLU)
         self.activation = torch.relu_ if relu else layer.activation_fn
         self.expand = affine(layer.fc1)
@@ -138,15 +156,12 @@ class DecoderLayer(EncoderLayer):
 
     def __init__(self, layer: Any) -> None:
         super().__init__(layer)
-        attention = layer.encoder_attn
-        self.cross_query = affine(attention.q_proj)
-        self.cross_keys_values = affine(attention.k_proj, attention.v_proj)
-        self.cross_out = affine(attention.out_proj)
+        self.cross = Attention(layer.encoder_attn)
         self.cross_norm = _norm(layer.encoder_attn_layer_norm)
 
 
 def _norm(module: nn.LayerNorm) -> Norm:
-    return Norm(module.weight.detach(), module.bias.detach(), module.eps)
+    return Norm(module.weight, module.bias, module.eps)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -177,17 +192,12 @@ class TransformerState:
 class TransformerStepper:
     """Steps of a `MarianMTModel`; see the equations above."""
 
-    attention_kinds = ("cross", "encoder", "decoder")
-    has_one_vector = False
-
     def __init__(self, model: MarianMTModel) -> None:
-        encoder, decoder = model.model.encoder, model.model.decoder
+        self.encoder, decoder = model.model.encoder, model.model.decoder
         self.embed_scale = float(decoder.embed_scale)
-        self.num_heads: int = model.config.decoder_attention_heads
-        self.table = decoder.embed_tokens.weight.detach()
-        self.positions = decoder.embed_positions.weight.detach()
-        self.output = Affine(inputs_first(model.lm_head.weight), model.final_logits_bias)
-        self.encoder_layers = [EncoderLayer(layer) for layer in encoder.layers]
+        self.table = decoder.embed_tokens.weight
+        self.positions = decoder.embed_positions.weight
+        self.output = Affine(model.lm_head.weight.t(), model.final_logits_bias)
         self.layers = [DecoderLayer(layer) for layer in decoder.layers]
 
     @torch.no_grad()
@@ -199,30 +209,37 @@ class TransformerStepper:
         if bias is not None:
             bias = bias[:, None, None]  # (N, 1, 1, S)
         memory, weights = self.encode(input_ids, bias, record)
-        rows, length = input_ids.shape
-        size = (2, rows, self.num_heads, max_steps, memory.shape[-1] // self.num_heads)
-        source = [layer.cross_keys_values(memory) for layer in self.layers]
+        rows = len(input_ids)
+        own, source = [], []
+        for layer in self.layers:
+            heads = layer.own.num_heads
+            # A step's keys, of all heads, lie side by side.
+            cache = memory.new_empty(2, rows, max_steps, heads, memory.shape[-1] // heads)
+            own.append(cache.transpose(2, 3))
+            projected = (layer.cross.keys(memory), layer.cross.values(memory))
+            source.append(torch.stack([layer.cross.heads(each, rows) for each in projected]))
         return TransformerState(
-            own=[memory.new_empty(size) for _ in self.layers],
-            source=[self._heads(pair, 2, rows, length).contiguous() for pair in source],
+            own=own,
+            source=source,
             source_bias=bias,
             queries=[] if record else None,
             encoder=torch.stack(weights) if record else None,
         )
-
-    def embed(self, ids: Tensor, positions: Tensor) -> Tensor:
-        """E y √D + p, (..., D)."""
-        return functional.embedding(ids, self.table) * self.embed_scale + positions
 
     def encode(
         self, input_ids: Tensor, bias: Tensor | None, record: bool
     ) -> tuple[Tensor, list[Tensor]]:
         """Memory (N S, D) and, if they are recorded, each layer's weights, (N, H, S, S)."""
         rows, length = input_ids.shape
-        x = self.embed(input_ids, self.positions[:length]).view(rows * length, -1)
+        embedded = functional.embedding(input_ids, self.encoder.embed_tokens.weight)
+        positions = self.encoder.embed_positions.weight[:length]
+        x = (embedded * float(self.encoder.embed_scale) + positions).view(rows * length, -1)
         recorded = []
-        for layer in self.encoder_layers:
-            query, keys, values = self._heads(layer.query_keys_values(x), 3, rows, length)
+        for layer in map(EncoderLayer, self.encoder.layers):
+            own = layer.own
+            query, keys, values = (
+                own.heads(project(x), rows) for project in (own.query, own.keys, own.values)
+            )
             if record:
                 weights = attention_weights(query, keys, bias)
                 recorded.append(weights)
@@ -230,31 +247,26 @@ class TransformerStepper:
             else:
                 attended = attend(query, keys, values, bias)
             attended = attended.transpose(1, 2).reshape(rows * length, -1)
-            x = add_and_norm(x, layer.self_out(attended), layer.self_norm)
+            x = add_and_norm(x, own.out(attended), layer.own_norm)
 
             x = add_and_norm(x, feed_forward(x, layer), layer.final_norm)
         return x, recorded
 
-    def _heads(self, projected: Tensor, parts: int, rows: int, length: int) -> Tensor:
-        """(N S, parts D) → (parts, N, H, S, K)."""
-        return projected.view(rows, length, parts, self.num_heads, -1).permute(2, 0, 3, 1, 4)
-
     def step(self, tokens: Tensor, state: TransformerState) -> Tensor:
         """See `Stepper.step`."""
         rows, now = len(tokens), state.length
-        x = self.embed(tokens, self.positions[now])  # (N, D)
-        of_heads = (self.num_heads, 1, x.shape[-1] // self.num_heads)  # (H, 1, K)
-        for layer, own, source in zip(self.layers, state.own, state.source, strict=True):
-            projected = layer.query_keys_values(x).view(rows, 3, *of_heads)
-            query = projected.select(1, 0)  # (N, H, 1, K)
-            keys, values = remember(own, projected.narrow(1, 1, 2), now)  # (N, H, T, K)
+        embedded = functional.embedding(tokens, self.table)
+        x = torch.add(self.positions[now], embedded, alpha=self.embed_scale)  # (N, D)
+        for layer, cache, source in zip(self.layers, state.own, state.source, strict=True):
+            query = layer.own.heads(layer.own.query(x), rows)  # (N, H, 1, K)
+            keys, values = remember(cache, x, layer.own, now)  # (N, H, T, K)
             attended = attend(query, keys, values)
-            x = add_and_norm(x, layer.self_out(attended.view(rows, -1)), layer.self_norm)
+            x = add_and_norm(x, layer.own.out(attended.view(rows, -1)), layer.own_norm)
 
-            cross_query = layer.cross_query(x).view(rows, *of_heads)
+            cross_query = layer.cross.heads(layer.cross.query(x), rows)
             keys, values = source.unbind()  # (N, H, S, K)
             attended = attend(cross_query, keys, values, state.source_bias)
-            x = add_and_norm(x, layer.cross_out(attended.view(rows, -1)), layer.cross_norm)
+            x = add_and_norm(x, layer.cross.out(attended.view(rows, -1)), layer.cross_norm)
 
             x = add_and_norm(x, feed_forward(x, layer), layer.final_norm)
             if state.queries is not None:
@@ -265,7 +277,8 @@ class TransformerStepper:
     def attention(self, state: TransformerState) -> dict[str, Tensor]:
         """See `ModelStepper.attention`."""
         assert state.queries is not None and state.encoder is not None
-        steps, layers, heads = state.length, len(self.layers), self.num_heads
+        steps, layers = state.length, len(self.layers)
+        heads = self.layers[0].own.num_heads
         to_own, to_source = (
             torch.stack(queries).view(steps, layers, heads, -1).permute(1, 2, 0, 3)  # (L, H, T, K)
             for queries in zip(*state.queries, strict=True)
@@ -285,7 +298,8 @@ class TransformerStepper:
         for layer, own in enumerate(state.own):
             kept = own.narrow(3, 0, used).index_select(1, rows)
             if len(rows) != own.shape[1]:
-                own = own.new_empty(2, len(rows), *own.shape[2:])
+                _, _, heads, steps, width = own.shape
+                own = own.new_empty(2, len(rows), steps, heads, width).transpose(2, 3)
                 state.own[layer] = own
             own.narrow(3, 0, used).copy_(kept)
         if same_sources:

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from seqviz import architectures
 from seqviz.architectures import num_parameters, stepper_for
 from seqviz.architectures.steps import Recorder
 from seqviz.data import tokenizer as tokenizers
@@ -44,8 +45,8 @@ class Translator:
 
     Attributes:
         lowers_capitals: a text in capitals is read in small letters, and a note says so.
-        attention_kinds: kinds of attention that the model has; none where its decoder cannot look back.
-        has_one_vector: the decoder sees the source through one fixed vector and nothing else.
+        model: may be changed at any time, or replaced: what is translated next is translated by the model as
+            it is then (see `seqviz.architectures.stepper_for`).
     """
 
     lowers_capitals = False
@@ -66,14 +67,22 @@ class Translator:
         languages = self.training.get("languages", [])
         self._languages: tuple[str, str] = (*languages,) if len(languages) == 2 else ("en", "fr")
         self._reads_english = self._languages[0] == "en"
-        self._stepper = stepper_for(model)
-        self.attention_kinds = self._stepper.attention_kinds
-        self.has_one_vector = self._stepper.has_one_vector
+        stepper_for(model)  # refuses a model of another kind
 
     def __repr__(self) -> str:
         tokens = self.training.get("target_tokens")
         seen = f", trained on {tokens:,} target tokens" if tokens else ""
         return f"<Translator {self.name}: {self.num_parameters:,} parameters{seen}>"
+
+    @property
+    def attention_kinds(self) -> tuple[str, ...]:
+        """Kinds of attention that the model has; none where its decoder cannot look back."""
+        return architectures.attention_kinds(self.model)
+
+    @property
+    def has_one_vector(self) -> bool:
+        """The decoder sees the source through one fixed vector and nothing else."""
+        return architectures.has_one_vector(self.model)
 
     @property
     def num_parameters(self) -> int:
@@ -377,9 +386,10 @@ class Translator:
         started = time.perf_counter()
         input_ids, mask = forced.as_sources(self.model, self.tokenizer, [u.ids for u in units])
         alone = attention and len(units) == 1 and way.decoding.is_greedy
-        recorder = Recorder(self._stepper) if alone else None
+        stepper = stepper_for(self.model)
+        recorder = Recorder(stepper) if alone else None
         found = way(
-            recorder or self._stepper,
+            recorder or stepper,
             units,
             input_ids,
             mask,
