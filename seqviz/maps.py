@@ -18,6 +18,9 @@ from seqviz.pieces import OfTwoTexts, Pieces
 
 KINDS = ("cross", "encoder", "decoder")
 
+READINGS = ("predicting", "reading")
+"""Which step's attention a target token is given: the one that chose it, or the next, whose input it is."""
+
 
 @dataclass(frozen=True)
 class AttentionMap(OfTwoTexts):
@@ -31,6 +34,7 @@ class AttentionMap(OfTwoTexts):
             each row sums to 1.
         source_pieces, target_pieces: what columns and rows stand for: pieces, or words after `words`.
         hidden_mass: weight of every row on hidden columns, (L, H, T); 0 where nothing is hidden.
+        read: one of `READINGS`, see `at`.
     """
 
     kind: str
@@ -39,6 +43,7 @@ class AttentionMap(OfTwoTexts):
     source_pieces: Pieces
     target_pieces: Pieces
     hidden_mass: np.ndarray = field(repr=False)
+    read: str = "predicting"
 
     def __post_init__(self) -> None:
         expected = (len(self.target_pieces), len(self.source_pieces))
@@ -68,6 +73,33 @@ class AttentionMap(OfTwoTexts):
             IndexError: no such layer or head; the message says how many there are.
         """
         return self._pick(self.weights, layer, head)
+
+    def at(self, reading: str) -> AttentionMap:
+        """The map read at another step.
+
+        "predicting" gives each target token the weights with which it was chosen; "reading" those of the
+        next step, whose input it is; the last token has no next step, so its row is 0. Take the map with
+        its special tokens: the last word is read at the end token's step.
+
+        Args:
+            reading: one of `READINGS`.
+        Raises:
+                ValueError: an unknown reading, or a map that was read later already.
+        Source: Chen et al. 2020, "Accurate Word Alignment Induction from Neural Machine Translation".
+        """
+        if reading not in READINGS:
+            raise ValueError(f"expected one of {', '.join(READINGS)}, got {reading!r}")
+        if reading == self.read:
+            return self
+        if self.read != "predicting":
+            raise ValueError(
+                f"expected a map as the model gave it, got one read at {self.read!r}; "
+                "use translation.attention(kind).at(reading)"
+            )
+        weights, hidden = np.zeros_like(self.weights), np.zeros_like(self.hidden_mass)
+        weights[:, :, :-1] = self.weights[:, :, 1:]
+        hidden[:, :, :-1] = self.hidden_mass[:, :, 1:]
+        return replace(self, weights=weights, hidden_mass=hidden, read=reading)
 
     def hidden(self, layer: int | None = None, head: int | None = None) -> np.ndarray:
         """Weight of each row of `head` that lies on hidden columns, (T,).
@@ -100,6 +132,7 @@ class AttentionMap(OfTwoTexts):
             "kind": self.kind,
             "layer": layer,
             "head": head,
+            "reading": self.read,
             "numbering": "layers and heads from 0; null is the mean over all",
             "source": list(self.source_tokens),
             "target": list(self.target_tokens),

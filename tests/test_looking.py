@@ -17,9 +17,9 @@ from torch import nn
 
 import seqviz
 from seqviz import MODEL_NAMES
-from seqviz.looking import alignment, alignment_report
+from seqviz.looking import alignment, alignment_report, faithfulness
 from seqviz.looking.saliency import MAX_BATCH_TOKENS, UNITS, Saliency, saliency, saliency_values
-from seqviz.maps import AttentionMap
+from seqviz.maps import READINGS, AttentionMap
 from seqviz.measuring import artefacts
 from seqviz.pieces import Pieces
 from seqviz.report import Report, read_training
@@ -421,6 +421,106 @@ def test_the_head_that_looks_where_people_aligned_is_chosen(
     assert alignment.choose_head(tiny["transformer"], [PAIR]) == (1, 0)
 
 
+def test_a_head_that_aligns_one_step_later_is_chosen_with_its_reading(
+    tiny: dict[str, Translator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One head follows the links at the step that reads the word; at the step that chose it, it is wrong."""
+    weights = np.zeros((2, 2, 4, 5))
+    weights[..., 4] = 0.4
+    for source, target in PAIR["sure"]:
+        weights[0, 1, target + 1, source] = 0.6
+    later = toy_translation(weights).attention("cross").at("reading")
+    assert alignment.links(later, 0, 1) == {tuple(link) for link in PAIR["sure"]}
+    assert later.read == later.to_dict()["reading"] == "reading"
+    assert not later.weights[:, :, -1].any()
+    monkeypatch.setattr(alignment, "teacher_forced", lambda *_: toy_translation(weights))
+    monkeypatch.setattr(alignment_report, "saliency", lambda *_: Shares())
+    found = alignment_report.alignment_report(
+        {"transformer": tiny["transformer"]}, [PAIR] * 4, number=10
+    )
+    assert found["choice"] == {"transformer": {"layer": 0, "head": 1, "reading": "reading"}}
+    assert found["results"]["transformer"]["aer"]["value"] == 0
+    assert found["results"]["transformer:predicting"]["aer"]["value"] > 0.5
+    assert found["public"] is None
+    # Possible links counted as sure: the one that no one found is missed now.
+    both = alignment_report.alignment_report(
+        {"transformer": tiny["transformer"]}, [PAIR] * 4, public=[PAIR], number=10
+    )
+    assert (
+        both["public"]["transformer"]["recall"]
+        == both["own_as_public"]["transformer"]["recall"]
+        == 0.75
+    )
+    assert both["results"]["transformer"]["recall"] == 1
+
+
+class Shares:
+    """In place of saliency: shares that link nothing."""
+
+    def shares(self, specials: bool) -> AttentionMap:
+        return toy_translation(np.zeros((1, 1, 4, 5))).attention("cross")
+
+
+def test_a_map_is_read_at_one_of_two_steps() -> None:
+    map_ = toy_translation(np.full((1, 1, 4, 5), 0.2)).attention("cross")
+    assert map_.at("predicting") is map_
+    with pytest.raises(ValueError, match="expected one of predicting, reading, got 'now'"):
+        map_.at("now")
+    with pytest.raises(ValueError, match="got one read at 'reading'"):
+        map_.at("reading").at("predicting")
+
+
+def test_removing_a_word_costs_what_reading_without_it_says(tiny: dict[str, Translator]) -> None:
+    translator = tiny["lstm-attention"]
+    forced = alignment.teacher_forced(translator, "the red cat sleeps", "le chat dort")
+    costs = faithfulness.removal_costs(translator, forced)
+    assert costs.shape == (4, 3)
+    without = alignment.teacher_forced(translator, "the cat sleeps", "le chat dort")
+    words = without.target_pieces.word_of_piece
+    expected = [
+        sum(
+            old - new
+            for old, new, word in zip(
+                forced.token_log_probs, without.token_log_probs, words, strict=True
+            )
+            if word == number
+        )
+        for number in range(3)
+    ]
+    assert costs[1].tolist() == pytest.approx(expected)
+
+
+def test_a_ranking_is_compared_with_the_other_words(
+    tiny: dict[str, Translator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Removing the aligned word costs 1, any other nothing: only what finds that word gains."""
+    pair = {
+        "english": "cats see dogs",
+        "french": "chats voient chiens",
+        "sure": [[0, 0], [1, 1], [2, 2]],
+        "possible": [],
+    }
+    weights = np.zeros((1, 1, 4, 4))
+    for i in range(3):
+        weights[0, 0, i, 2 - i] = 1
+    monkeypatch.setattr(faithfulness, "forced_pair", lambda *_: toy_translation(weights, pair))
+    monkeypatch.setattr(faithfulness, "removal_costs", lambda *_: np.eye(3))
+    monkeypatch.setattr(faithfulness, "saliency", lambda *_: Shares())
+    choice = {"toy": alignment_report.HeadChoice(0, 0, "predicting")}
+    found = faithfulness.deletion_report({"toy": tiny["lstm"]}, [pair], choice, number=10)[
+        "models"
+    ]["toy"]
+    assert found["aligned"] == {
+        "words": 3,
+        "cost": 1.0,
+        "random": 0.0,
+        "gain": {"value": 1.0, "low": 1.0, "high": 1.0},
+    }
+    assert found["diagonal"]["gain"]["value"] == 1
+    assert found["attention"]["cost"] == pytest.approx(1 / 3, abs=1e-4)  # right in the middle only
+    assert found["saliency"] == {"words": 0, "cost": None, "random": None, "gain": None}
+
+
 def test_choosing_says_what_is_wrong(tiny: dict[str, Translator]) -> None:
     pair = {
         "english": "Nobody painted the bridge.",
@@ -485,6 +585,7 @@ def test_the_report_is_of_the_shipped_weights_and_texts(
         assert content[key], key
     expected = {f"{name}:saliency" for name in MODEL_NAMES}
     expected |= {"transformer", "transformer:mean", "lstm-attention", "diagonal"}
+    expected |= {f"{n}:{r}" for n in ("transformer", "lstm-attention") for r in READINGS}
     assert set(content["results"]) == expected
     for result in content["results"].values():
         assert result["aer"]["low"] <= result["aer"]["value"] <= result["aer"]["high"]
@@ -497,15 +598,29 @@ def test_the_report_equals_a_rerun(content: dict[str, Any], shipped: dict[str, T
     heads = content["heads"]["transformer"]
     rates = alignment.head_error_rates(shipped["transformer"], pairs[0::2])
     np.testing.assert_allclose(rates, heads["aer"], atol=0.01)
+    best = heads["best"]["predicting"]
+    assert rates[best["layer"], best["head"]] == rates.min()
     chosen = content["choice"]["transformer"]
-    assert rates[chosen["layer"], chosen["head"]] == rates.min()
+    later = np.array(heads["aer_reading"])
+    assert min(rates.min(), later.min()) == pytest.approx(
+        (later if chosen["reading"] == "reading" else rates)[chosen["layer"], chosen["head"]],
+        abs=0.01,
+    )
     again = alignment_report.alignment_report(
         {"lstm-attention": shipped["lstm-attention"]}, pairs, number=content["resamples"]
     )
-    assert again["choice"] == {}
+    assert again["choice"] == {"lstm-attention": content["choice"]["lstm-attention"]}
     for key, values in again["heads"]["lstm-attention"].items():
+        if key == "best":
+            continue
         np.testing.assert_allclose(values, content["heads"]["lstm-attention"][key], atol=0.01)
-    assert set(again["results"]) == {"lstm-attention", "lstm-attention:saliency", "diagonal"}
+    assert set(again["results"]) == {
+        "lstm-attention",
+        "lstm-attention:predicting",
+        "lstm-attention:reading",
+        "lstm-attention:saliency",
+        "diagonal",
+    }
     assert again["results"]["diagonal"] == content["results"]["diagonal"]
     for key, result in again["results"].items():
         committed = content["results"][key]
@@ -526,10 +641,10 @@ def test_a_choice_is_only_for_the_weights_it_was_made_on(
     content: dict[str, Any], shipped: dict[str, Translator]
 ) -> None:
     chosen = content["choice"]["transformer"]
-    expected = (chosen["layer"], chosen["head"])
+    expected = (chosen["layer"], chosen["head"], chosen["reading"])
     assert alignment_report.aligned_head("transformer") == expected
     assert alignment_report.aligned_head(shipped["transformer"]) == expected
-    assert alignment_report.aligned_head("lstm-attention") is None
+    assert alignment_report.aligned_head("lstm") is None
     assert alignment_report.aligned_head("another") is None
     one = shipped["transformer"]
     other = Translator(
@@ -548,8 +663,9 @@ def test_a_choice_is_only_for_the_weights_it_was_made_on(
 def test_stale_reports_are_measured_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(artefacts, "load", lambda folder: folder)
     monkeypatch.setattr(
-        alignment_report, "alignment_report", lambda translators, pairs: {"choice": {}}
+        alignment_report, "alignment_report", lambda translators, pairs, public: {"choice": {}}
     )
+    monkeypatch.setattr(artefacts, "deletion_report", lambda *_: {})
     (attention,) = (a for a in artefacts.ARTEFACTS if a.name == "attention")
 
     def current(weights: str) -> Report:

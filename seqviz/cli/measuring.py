@@ -1,4 +1,4 @@
-"""Commands that measure: evaluate, chains, quality, probes, lexicon, report."""
+"""Commands that measure: evaluate, chains, quality, alignment, probes, lexicon, report."""
 
 from __future__ import annotations
 
@@ -287,6 +287,37 @@ def lexicon(
         f"{out}: {len(content['translations']):,} English and {len(content['meanings']):,} French words",
         err=True,
     )
+
+
+@app.command(no_args_is_help=True)
+def alignment(
+    public: Annotated[
+        Path,
+        typer.Option(
+            help="JSON file of aligned pairs: english, french, and sure and possible links between "
+            "whitespace words, counted from 0."
+        ),
+    ],
+    models: Annotated[Path, typer.Option(help="Folder of the model folders.")] = Path("models"),
+    out: Annotated[
+        Path | None,
+        typer.Option(help="JSON file of the report; report/attention.json there if left out."),
+    ] = None,
+) -> None:
+    """Compare where the models look with word alignments made by hand, ours and public ones.
+
+    'seqviz report' measures the same on our pairs alone.
+
+    Example: seqviz alignment --public alignments/europarl.json
+    """
+    from seqviz.measuring.artefacts import attention_report
+    from seqviz.report import read_training
+
+    if not public.is_file():
+        raise UsageError(f"expected aligned pairs at {public}, found none; check the path")
+    place = out or models / "report" / "attention.json"
+    attention_report(models, read_training(models), public).write(place)
+    say(f"{place} written")
 
 
 @app.command()

@@ -161,7 +161,7 @@ KINDS = ("cross", "encoder", "decoder", "saliency", "vector")
 
 @dataclass(frozen=True)
 class _View:
-    """What is shown of a model: a kind of `KINDS`, of which head, by pieces or words."""
+    """What is shown of a model: a kind of `KINDS`, of which head, by pieces or words, in which language."""
 
     kind: str
     layer: int | None
@@ -169,10 +169,12 @@ class _View:
     best: bool
     pieces: bool
     specials: bool
+    language: str
 
     def of(self, name: str, text: str, beams: int, *, alone: bool) -> Panel:
         """What this view shows of a model and a text."""
         from seqviz.drawing.export import Panel
+        from seqviz.language import Language
         from seqviz.looking.saliency import saliency
         from seqviz.translating.loading import load
 
@@ -195,32 +197,35 @@ class _View:
             shares = saliency(translator, translation).shares(unit=unit, specials=self.specials)
             return Panel(translation, shares)
         shown = translation.attention(self.kind)
+        layer, head, reading = self._place(name, translator, shown)
+        shown = shown.at(reading)
+        about = Language.of(self.language).say("attention.read_later")
         if not self.pieces:
             shown = shown.words(specials=self.specials)
         elif not self.specials:
             shown = shown.without_specials()
-        return Panel(translation, shown, *self._place(name, translator, shown))
+        return Panel(translation, shown, layer, head, about=about if reading == "reading" else "")
 
     def _place(
         self, name: str, translator: Translator, shown: AttentionMap
-    ) -> tuple[int | None, int | None]:
-        """Layer and head."""
+    ) -> tuple[int | None, int | None, str]:
+        """Layer, head, and the step at which the head is read."""
         from seqviz.looking.alignment_report import aligned_head
 
-        place = (self.layer, self.head)
-        if self.best and shown.num_layers * shown.num_heads > 1:
+        if self.best:
             found = aligned_head(translator) if self.kind == "cross" else None
-            if found is None:
+            if found is not None:
+                return found
+            if shown.num_layers * shown.num_heads > 1:
                 raise UsageError(
                     f"expected a measured head of cross-attention for --best, found none for {name}; "
                     "use --layer and --head"
                 )
-            place = found
         try:
-            shown.head(*place)
+            shown.head(self.layer, self.head)
         except IndexError as error:
             raise UsageError(str(error)) from error
-        return place
+        return self.layer, self.head, "predicting"
 
 
 @app.command(no_args_is_help=True)
@@ -286,7 +291,7 @@ def attend(
     if best and (layer is not None or head is not None):
         raise UsageError("expected --best or --layer and --head, got both")
     names = model or ["lstm-attention"]
-    view = _View(kind, layer, head, best, pieces, specials)
+    view = _View(kind, layer, head, best, pieces, specials, language)
     panels = [view.of(name, text, beams, alone=len(names) == 1) for name in names]
     data, note = export(panels, format, language=language, color_max=darkest)
     if note:

@@ -219,9 +219,11 @@ def cross_attention(translation: Translation) -> AttentionMap:
     return translation.attention("cross")
 
 
-def error_rates(maps: Sequence[AttentionMap], pairs: Sequence[Mapping[str, Any]]) -> np.ndarray:
+def error_rates(
+    maps: Sequence[AttentionMap], pairs: Sequence[Mapping[str, Any]], reading: str = "predicting"
+) -> np.ndarray:
     """Alignment error rate of every head over all pairs, (L, H); one map for each pair."""
-    words = [map_.words(specials=True) for map_ in maps]
+    words = [map_.at(reading).words(specials=True) for map_ in maps]
     counts = np.array(
         [
             [
@@ -237,12 +239,15 @@ def error_rates(maps: Sequence[AttentionMap], pairs: Sequence[Mapping[str, Any]]
     return alignment_error_rate(counts.sum(axis=2))
 
 
-def head_error_rates(translator: Translator, pairs: Sequence[Mapping[str, Any]]) -> np.ndarray:
+def head_error_rates(
+    translator: Translator, pairs: Sequence[Mapping[str, Any]], reading: str = "predicting"
+) -> np.ndarray:
     """Alignment error rate of every head of the cross-attention, given the human translation.
 
     Args:
         pairs: ``english``, ``french``, and ``sure`` and ``possible`` links [English word, French word]
             between whitespace words, counted from 0, as in the project's own aligned texts.
+        reading: see `AttentionMap.at`.
     Returns:
         (L, H), 0–1.
     Raises:
@@ -253,7 +258,8 @@ def head_error_rates(translator: Translator, pairs: Sequence[Mapping[str, Any]])
         raise ValueError(
             f"expected pairs with sure links, got {len(pairs)} pairs without any; align some words"
         )
-    return error_rates([cross_attention(forced_pair(translator, pair)) for pair in pairs], pairs)
+    maps = [cross_attention(forced_pair(translator, pair)) for pair in pairs]
+    return error_rates(maps, pairs, reading)
 
 
 def choose_head(translator: Translator, pairs: Sequence[Mapping[str, Any]]) -> tuple[int, int]:

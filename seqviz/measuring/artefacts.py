@@ -7,6 +7,7 @@ made anew, which figures are drawn from it and what the README says of it. `brin
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from seqviz.drawing import figures
 from seqviz.files import file_digest, write_text
 from seqviz.lab import experiment
 from seqviz.looking import alignment_report as alignment
+from seqviz.looking.faithfulness import deletion_report
 from seqviz.measuring import markdown
 from seqviz.measuring.card import card
 from seqviz.measuring.evaluate import by_length
@@ -141,11 +143,24 @@ def _coverage(site: Site) -> Report:
 
 
 def _attention(site: Site) -> Report | None:
-    """Which head is closest to the hand-made alignments, and how close all that links words is."""
-    if not site.trainings:
-        return None
+    """Which head is closest to the hand-made alignments, and how close all that links words is.
+
+    The public pairs are part of it where they are at hand.
+    """
+    return attention_report(site.models, site.trainings) if site.trainings else None
+
+
+def attention_report(models: Path, trainings: Trainings, public: Path | None = None) -> Report:
+    """What links words: error rates against alignments, and what it costs to delete the word ranked first.
+
+    Args:
+        models: folder of the model folders.
+        trainings: ``training.json`` of the models.
+        public: JSON file of pairs that other people aligned, as `looking.alignment.head_error_rates` has them.
+    """
     pairs = alignment.aligned_pairs()
-    translators = {name: load(site.models / name) for name in site.trainings}
+    others = json.loads(public.read_text(encoding="utf-8")) if public else []
+    translators = {name: load(models / name) for name in trainings}
     data = {
         "name": handwritten.NAME,
         **_aligned(),
@@ -155,8 +170,17 @@ def _attention(site: Site) -> Report | None:
         "chosen_on": len(pairs[0::2]),
         "reported": len(pairs[1::2]),
     }
-    found = alignment.alignment_report(translators, pairs)
-    return Report.now("seqviz report", data, found, weights_of(site.trainings))
+    if public:
+        data |= {
+            "public": public.name,
+            "public_sha256": file_digest(public),
+            "public_pairs": len(others),
+        }
+    found = alignment.alignment_report(translators, pairs, public=others)
+    choice = {name: alignment.HeadChoice(**chosen) for name, chosen in found["choice"].items()}
+    found["deletion"] = deletion_report(translators, pairs[1::2], choice)
+    command = f"seqviz alignment --public {public.name}" if public else "seqviz report"
+    return Report.now(command, data, found, weights_of(trainings))
 
 
 def _aligned() -> dict[str, str]:

@@ -393,8 +393,11 @@ class Service:
 
         None where that was not measured on the weights that are loaded.
         """
-        chosen = (self._alignment(name) or {}).get("choice", {}).get(name)
-        return (chosen["layer"], chosen["head"]) if chosen else None
+        found = (self._alignment(name) or {}).get("heads", {}).get(name)
+        if found is None or len(found["aer"]) * len(found["aer"][0]) == 1:
+            return None
+        chosen = found["best"]["predicting"]
+        return chosen["layer"], chosen["head"]
 
     def alignment_error_rates(
         self, name: str, *, saliency: bool = False
@@ -405,7 +408,7 @@ class Service:
             saliency: of gradient × input, not of attention (of the head that `best_head` names).
         """
         results = (self._alignment(name) or {}).get("results", {})
-        key = f"{name}:saliency" if saliency else name
+        key = f"{name}:{'saliency' if saliency else 'predicting'}"
         if key not in results or "diagonal" not in results:
             return None
         return results[key]["aer"]["value"], results["diagonal"]["aer"]["value"]
