@@ -1,9 +1,9 @@
 """Short training runs at one small equal budget: which recipe, and how much a seed changes.
 
 A trial trains a model from scratch and measures its loss on development corpora, by length of the English
-side. `step` are two step sizes, `recipe` learning rates of Muon, searched by one rule for every model:
-three first, then one more at the edge until the best lies inside. `mechanism` are further seeds and the
-ablation of the context.
+side. `step` are two step sizes. `recipe` are learning rates of Muon and `adam` those of AdamW, searched by one
+rule for every model: the same first candidates, then one more at the edge until the best lies inside.
+`mechanism` are further seeds and the ablation of the context.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ from seqviz.files import write_json
 from seqviz.version import hardware, versions
 
 RATES = (0.012, 0.024, 0.048)
-"""Muon's first candidates for every model; AdamW keeps its rate."""
+"""Muon's first candidates for every model, while AdamW keeps its rate; the next ones are half and double."""
+
+ADAM_RATES = (0.003, 0.01)
+"""AdamW's first candidates for every model, while Muon keeps its rate; the next ones are 0.001, 0.03, …"""
 
 SEARCH = (
     "the same first candidates for every model, and one more at the edge until the best lies inside"
@@ -72,6 +75,12 @@ def matrix_trial(model: str, recipe: training.Recipe, rate: float) -> Trial:
     return Trial(model, name, replace(recipe, matrix_learning_rate=rate))
 
 
+def adam_trial(model: str, recipe: training.Recipe, rate: float) -> Trial:
+    """A model with this rate of AdamW and the rest of the recipe."""
+    name = f"AdamW {rate:g}, Muon {recipe.matrix_learning_rate:g}"
+    return Trial(model, name, replace(recipe, learning_rate=rate))
+
+
 def step_trials(
     recipe: training.Recipe, models: Sequence[str] = ("lstm", "transformer")
 ) -> list[Trial]:
@@ -84,22 +93,67 @@ def step_trials(
 
 
 def recipe_trials(recipe: training.Recipe, models: Sequence[str] = MODEL_NAMES) -> list[Trial]:
-    """The first candidates for every model; `next_rate` names the others."""
+    """The first candidates for every model; `next_matrix_trial` names the others."""
     return [matrix_trial(model, recipe, rate) for model in models for rate in RATES]
 
 
-def next_rate(losses: Mapping[float, float]) -> float | None:
-    """The rate to try next: half or twice the best one where that is the edge of those tried.
+def adam_trials(
+    recipe: training.Recipe, matrix_rates: Mapping[str, float], models: Sequence[str] = MODEL_NAMES
+) -> list[Trial]:
+    """The first candidates for every model at its own rate of Muon; `next_adam_trial` names the others."""
+    return [
+        adam_trial(model, replace(recipe, matrix_learning_rate=matrix_rates[model]), rate)
+        for model in models
+        for rate in ADAM_RATES
+    ]
+
+
+def next_rate(
+    losses: Mapping[float, float], neighbour: Callable[[float, int], float]
+) -> float | None:
+    """The rate to try next: the neighbour of the best one where that is the edge of those tried.
 
     Args:
         losses: development loss of each rate tried; infinite where training diverged.
+        neighbour: the rate one place below (-1) or above (1) another.
     Returns:
         None once the best rate lies inside.
     """
     best = min(losses, key=lambda rate: losses[rate])
     if best == min(losses):
-        return best / 2
-    return best * 2 if best == max(losses) else None
+        return neighbour(best, -1)
+    return neighbour(best, 1) if best == max(losses) else None
+
+
+def doubled(rate: float, places: int) -> float:
+    """Half, double, …"""
+    return rate * 2.0**places
+
+
+def half_decade(rate: float, places: int) -> float:
+    """The rates 0.001, 0.003, 0.01, 0.03, …"""
+    place = round(2 * math.log10(rate)) + places
+    return round((3 if place % 2 else 1) * 10.0 ** (place // 2), 9)
+
+
+Next = Callable[[Trial, Mapping[str, Mapping[str, Any]]], Trial | None]
+"""The trial that comes after the last one of a model; None where its search is over."""
+
+
+def next_matrix_trial(last: Trial, results: Mapping[str, Mapping[str, Any]]) -> Trial | None:
+    """The next candidate of Muon's rate, see `next_rate`."""
+    rate = next_rate(_losses(results, "matrix_learning_rate"), doubled)
+    return None if rate is None else matrix_trial(last.model, last.recipe, rate)
+
+
+def next_adam_trial(last: Trial, results: Mapping[str, Mapping[str, Any]]) -> Trial | None:
+    """The next candidate of AdamW's rate, see `next_rate`."""
+    rate = next_rate(_losses(results, "learning_rate"), half_decade)
+    return None if rate is None else adam_trial(last.model, last.recipe, rate)
+
+
+def _losses(results: Mapping[str, Mapping[str, Any]], rate: str) -> dict[float, float]:
+    return {found[rate]: found.get("dev_loss", math.inf) for found in results.values()}
 
 
 def mechanism_trials(
@@ -149,6 +203,10 @@ def run(
         found = json.loads(done.read_text(encoding="utf-8"))
         if found["settings"] == settings:
             return found["result"]
+    rates = {
+        "learning_rate": trial.recipe.learning_rate,
+        "matrix_learning_rate": trial.recipe.matrix_learning_rate,
+    }
     try:
         result = training.train(
             trial.model,
@@ -164,14 +222,13 @@ def run(
             mixed_precision=mixed_precision,
         )
     except training.DivergedError as error:
-        return _keep(done, settings, {"diverged": str(error)})
+        return _keep(done, settings, {"diverged": str(error), **rates})
     if result.report is None:
         return None
     measured = {
         "target_tokens": result.report["target_tokens"],
         "seconds": result.report["seconds"],
-        "learning_rate": trial.recipe.learning_rate,
-        "matrix_learning_rate": trial.recipe.matrix_learning_rate,
+        **rates,
         "seed": trial.recipe.seed,
         "num_parameters": result.report["num_parameters"],
         "precision": result.report["precision"],
@@ -184,34 +241,29 @@ def run(
 def search(
     trials: Sequence[Trial],
     run_one: Callable[[Trial], dict[str, Any] | None],
-    *,
-    by_rate: bool = True,
+    next_trial: Next | None = None,
 ) -> dict[str, dict[str, Any]] | None:
-    """Run trials, and where rates of Muon are searched those that `next_rate` calls for.
+    """Run trials, and those that `next_trial` calls for.
 
     Args:
         trials: the first ones of each model.
         run_one: gives the result of a trial, None if a signal stopped it.
-        by_rate: whether the trials of a model differ in Muon's rate, which is to be searched.
+        next_trial: goes on with a search once the first trials of a model are done.
     Returns:
         results by model and name of the trial; None if a signal stopped them.
     """
     results: dict[str, dict[str, Any]] = {}
-    losses: dict[str, dict[float, float]] = {}
     waiting = list(trials)
     while waiting:
         trial = waiting.pop(0)
         result = run_one(trial)
         if result is None:
             return None
-        rate = trial.recipe.matrix_learning_rate
         results.setdefault(trial.model, {})[trial.name] = result
-        tried = losses.setdefault(trial.model, {})
-        tried[rate] = result.get("dev_loss", math.inf)
-        if by_rate and not any(other.model == trial.model for other in waiting):
-            more = next_rate(tried)
+        if next_trial and not any(other.model == trial.model for other in waiting):
+            more = next_trial(trial, results[trial.model])
             if more is not None:
-                waiting.insert(0, matrix_trial(trial.model, trial.recipe, more))
+                waiting.insert(0, more)
     return results
 
 
@@ -262,7 +314,7 @@ def report(
     dev: Sequence[EncodedCorpus],
     pairs: int,
 ) -> dict[str, Any]:
-    """The report of all trials of `what`, "step", "recipe" or "mechanism"."""
+    """The report of all trials of `what`: "step", "recipe", "adam" or "mechanism"."""
     found: dict[str, Any] = {
         "schema": 1,
         "command": f"seqviz trials {what} --tokens {tokens}",
@@ -277,7 +329,7 @@ def report(
         "tokens": tokens,
         "trials": results,
     }
-    if what == "recipe":
+    if what in ("recipe", "adam"):
         found["rule"] = SEARCH
     if what != "mechanism":
         found["lowest"] = choice(results)

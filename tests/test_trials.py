@@ -75,20 +75,41 @@ def test_rates_are_searched_until_the_best_lies_inside(best: float):
     def run_one(trial: trials.Trial) -> dict[str, Any]:
         rate = trial.recipe.matrix_learning_rate
         tried.append(rate)
-        return {"dev_loss": abs(math.log(rate / best))}
+        return {"dev_loss": abs(math.log(rate / best)), "matrix_learning_rate": rate}
 
-    found = trials.search(trials.recipe_trials(RECIPE, ["lstm"]), run_one)
+    planned = trials.recipe_trials(RECIPE, ["lstm"])
+    found = trials.search(planned, run_one, trials.next_matrix_trial)
     assert tried[:3] == list(trials.RATES) and len(found["lstm"]) == len(set(tried))
     at = sorted(tried).index(best)
     assert 0 < at < len(tried) - 1
 
 
+@pytest.mark.parametrize("best", [0.0003, 0.001, 0.003, 0.01, 0.1])
+def test_rates_of_adamw_go_by_half_decades_at_the_models_own_rate_of_muon(best: float):
+    tried: list[float] = []
+
+    def run_one(trial: trials.Trial) -> dict[str, Any]:
+        rate = trial.recipe.learning_rate
+        assert trial.recipe.matrix_learning_rate == 0.024
+        assert trial.name == f"AdamW {rate:g}, Muon 0.024"
+        tried.append(rate)
+        return {"dev_loss": abs(math.log(rate / best)), "learning_rate": rate}
+
+    planned = trials.adam_trials(RECIPE, {"lstm": 0.024}, ["lstm"])
+    trials.search(planned, run_one, trials.next_adam_trial)
+    assert tried[:2] == list(trials.ADAM_RATES)
+    assert 0 < sorted(tried).index(best) < len(tried) - 1
+    assert {f"{rate:g}"[-1] for rate in tried if rate < 1} <= {"1", "3"}
+
+
 def test_what_diverged_is_an_edge():
     def run_one(trial: trials.Trial) -> dict[str, Any]:
         rate = trial.recipe.matrix_learning_rate
-        return {"diverged": "nan"} if rate > 0.05 else {"dev_loss": 1 / rate}
+        result = {"diverged": "nan"} if rate > 0.05 else {"dev_loss": 1 / rate}
+        return {**result, "matrix_learning_rate": rate}
 
-    found = trials.search(trials.recipe_trials(RECIPE, ["rnn"]), run_one)
+    planned = trials.recipe_trials(RECIPE, ["rnn"])
+    found = trials.search(planned, run_one, trials.next_matrix_trial)
     assert trials.choice(found) == {"rnn": "Muon 0.048, 60 tokens a step"}
 
 
@@ -151,7 +172,8 @@ def test_a_trial_that_diverges_is_a_result_and_is_not_chosen(material, monkeypat
 
     monkeypatch.setattr(trials.training, "train", diverge)
     found = trials.run(trials.Trial("lstm", "AdamW 9", RECIPE), **material)
-    assert found == {"diverged": "expected a finite loss, got nan"}
+    rates = {"learning_rate": 0.001, "matrix_learning_rate": 0.012}
+    assert found == {"diverged": "expected a finite loss, got nan", **rates}
     results = {"lstm": {"AdamW 9": found, "b": {"dev_loss": 5.0}, "a": {"dev_loss": 4.0}}}
     assert trials.choice(results) == {"lstm": "a"}
 
@@ -183,9 +205,10 @@ def test_the_command(tmp_path, sentence_pairs, tiny_tokenizer, monkeypatch, caps
         assert {pair.source for pair in pairs[:10]} <= {
             english for english, _ in sentence_pairs[60:90]
         }
-        return {"dev_loss": rate}  # the lowest rate is the best, down to what is tried
+        # The lowest rate is the best, down to what is tried.
+        return {"dev_loss": rate, "matrix_learning_rate": rate}
 
-    def next_rate(losses: dict[float, float]) -> float | None:
+    def next_rate(losses: dict[float, float], neighbour: Any) -> float | None:
         return min(losses) / 2 if len(losses) == 3 else None
 
     monkeypatch.setattr(trials, "run", run)
@@ -207,6 +230,31 @@ def test_the_command(tmp_path, sentence_pairs, tiny_tokenizer, monkeypatch, caps
     assert set(found["trials"]) == set(MODEL_NAMES) and {pairs for *_, pairs in asked} == {20}
     assert found["lowest"]["rnn"] == "Muon 0.006, 3000 tokens a step"
     assert [one["name"] for one in found["dev_data"]["files"]] == ["one.tsv", "two.tsv"]
+
+
+def test_rates_of_adamw_are_searched_after_muons(tmp_path, monkeypatch, capsys):
+    for more in (
+        [],
+        ["--after", str(tmp_path / "none.json")],
+        ["--after", str(tmp_path / "empty.json")],
+    ):
+        (tmp_path / "empty.json").write_text("{}", encoding="utf-8")
+        command = [
+            "seqviz",
+            "trials",
+            "adam",
+            "--data",
+            "a.tsv",
+            "--dev",
+            "b.tsv",
+            "--out",
+            "c.json",
+        ]
+        monkeypatch.setattr("sys.argv", [*command, *more])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        said = " ".join(capsys.readouterr().err.split())
+        assert ended.value.code == 2 and "trials recipe" in said
 
 
 def test_tables(material):

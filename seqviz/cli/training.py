@@ -268,11 +268,15 @@ def _finish_model(
     write_text(folder / "README.md", card(report, about))
 
 
+After = Annotated[
+    Path | None,
+    typer.Option(help="Report of 'trials recipe', whose rates of Muon 'adam' keeps."),
+]
 Trials = Annotated[
     str,
     typer.Argument(
-        help="step: target tokens a step; recipe: Muon's learning rate of every model; mechanism: "
-        "seeds and contexts of the LSTM."
+        help="step: target tokens a step; recipe: Muon's learning rate of every model; adam: AdamW's, at the "
+        "rate of Muon that --after found; mechanism: seeds and contexts of the LSTM."
     ),
 ]
 DevFiles = Annotated[
@@ -305,6 +309,7 @@ def trials(
     join_probability: JoinProbability = 0.15,
     batch_tokens: BatchTokens = 3000,
     warmup_tokens: WarmupTokens = 150_000,
+    after: After = None,
     threads: Threads = 0,
 ) -> None:
     """Train many small models at one equal budget, and compare their development losses.
@@ -320,13 +325,19 @@ def trials(
     from seqviz.data.encoded import encode_corpus
     from seqviz.files import write_json
 
+    searches = {"recipe": short.next_matrix_trial, "adam": short.next_adam_trial}
     plans = {
         "step": short.step_trials,
         "recipe": short.recipe_trials,
+        "adam": lambda recipe: short.adam_trials(recipe, _matrix_rates(after)),
         "mechanism": short.mechanism_trials,
     }
     if what not in plans:
         raise UsageError(f"expected {', '.join(plans)}, got {what!r}")
+    if (what == "adam") != (after is not None):
+        raise UsageError(
+            "expected --after with adam, and only there: the report of 'trials recipe'"
+        )
     use_threads(threads)
     plan = plans[what](
         training.Recipe(
@@ -350,7 +361,7 @@ def trials(
         return short.run(trial, sources, shared, encoded[0], pairs, folder, tokens)
 
     mine = [trial for trial in plan if not model or trial.model in model]
-    results = short.search(mine, run_one, by_rate=what == "recipe")
+    results = short.search(mine, run_one, searches.get(what))
     if results is None:
         raise typer.Exit(130)
     if model:
@@ -360,3 +371,17 @@ def trials(
         )
         return
     write_json(out, short.report(what, results, tokens, sources, encoded, len(pairs)))
+
+
+def _matrix_rates(report: Path | None) -> dict[str, float]:
+    """Muon's best rate of each model, from the report of its search."""
+    from seqviz.report import Report
+
+    found = Report.read(report) if report else None
+    if found is None or "lowest" not in found.results:
+        raise UsageError(f"expected the report of 'trials recipe' at {report}, found none")
+    trials = found.results["trials"]
+    return {
+        model: trials[model][name]["matrix_learning_rate"]
+        for model, name in found.results["lowest"].items()
+    }

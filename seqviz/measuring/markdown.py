@@ -179,6 +179,8 @@ def alignment(report: Report) -> str:
             "",
             *_alignment_table(found, "public", "own_as_public"),
         ]
+    if found.get("deletion"):
+        rows += ["", *_deletion_table(found["deletion"])]
     rows += [
         "",
         f"Measured by `{report.command}`; {report.hardware}. Every head: "
@@ -186,6 +188,27 @@ def alignment(report: Report) -> str:
         "a model writes.",
     ]
     return "\n".join(rows)
+
+
+def _deletion_table(deletion: Mapping[str, Any]) -> list[str]:
+    """What deleting the word ranked first costs: a model a row, a ranking a column."""
+    rankings = ("attention", "saliency", "aligned", "diagonal")
+    rows = [
+        "Does the word ranked first matter? We delete it from the English sentence and read again. The cost "
+        "is what the French word's loss gains, nats a word, minus the cost of a random other English word. "
+        "*Aligned* is the word that we linked by hand, *diagonal* the word at the same place. Deletion leaves "
+        "sentences that no one writes.",
+        "",
+        f"| | {' | '.join(rankings)} |",
+        f"| --- |{' --- |' * len(rankings)}",
+    ]
+    for name, found in deletion["models"].items():
+        cells = [
+            _interval(found[ranking]["gain"]) if found.get(ranking, {}).get("gain") else "–"
+            for ranking in rankings
+        ]
+        rows.append(f"| `{name}` | {' | '.join(cells)} |")
+    return rows
 
 
 def _alignment_table(
