@@ -126,12 +126,11 @@ def test_the_block_on_alignment_holds_its_numbers(models_folder: Path) -> None:
     text = markdown.alignment(attention)
     for key, found in attention.results["results"].items():
         assert f"| {found['aer']['value']:.2f} (" in text, key
-    assert (
-        "layer {layer} head {head}".format(
-            **{key: value + 1 for key, value in attention.results["choice"]["transformer"].items()}
-        )
-        in text
-    )
+    chosen = attention.results["choice"]["transformer"]
+    assert f"layer {chosen['layer'] + 1} head {chosen['head'] + 1}" in text
+    for found in attention.results["deletion"]["models"].values():
+        for ranking in found.values():
+            assert f"| {ranking['gain']['value']:.2f} (" in text
 
 
 def test_figures_are_of_the_length_report(length: dict[str, Any], models_folder: Path) -> None:

@@ -289,15 +289,15 @@ def lexicon(
     )
 
 
-@app.command(no_args_is_help=True)
+@app.command()
 def alignment(
     public: Annotated[
-        Path,
+        Path | None,
         typer.Option(
-            help="JSON file of aligned pairs: english, french, and sure and possible links between "
-            "whitespace words, counted from 0."
+            help="JSON file of pairs that other people aligned: english, french, and sure and possible "
+            "links between whitespace words, counted from 0."
         ),
-    ],
+    ] = None,
     models: Annotated[Path, typer.Option(help="Folder of the model folders.")] = Path("models"),
     out: Annotated[
         Path | None,
@@ -306,14 +306,14 @@ def alignment(
 ) -> None:
     """Compare where the models look with word alignments made by hand, ours and public ones.
 
-    'seqviz report' measures the same on our pairs alone.
+    'seqviz report' does the same without public pairs.
 
     Example: seqviz alignment --public alignments/europarl.json
     """
     from seqviz.measuring.artefacts import attention_report
     from seqviz.report import read_training
 
-    if not public.is_file():
+    if public and not public.is_file():
         raise UsageError(f"expected aligned pairs at {public}, found none; check the path")
     place = out or models / "report" / "attention.json"
     attention_report(models, read_training(models), public).write(place)

@@ -179,7 +179,7 @@ def attention_report(models: Path, trainings: Trainings, public: Path | None = N
     found = alignment.alignment_report(translators, pairs, public=others)
     choice = {name: alignment.HeadChoice(**chosen) for name, chosen in found["choice"].items()}
     found["deletion"] = deletion_report(translators, pairs[1::2], choice)
-    command = f"seqviz alignment --public {public.name}" if public else "seqviz report"
+    command = "seqviz alignment" + (f" --public {public.name}" if public else "")
     return Report.now(command, data, found, weights_of(trainings))
 
 
@@ -250,7 +250,7 @@ ARTEFACTS = (
     ),
     Artefact(
         name="attention",
-        command="seqviz report",
+        command="seqviz alignment",
         of=("weights", "texts"),
         anew=_attention,
         wanted=True,
