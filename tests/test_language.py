@@ -106,6 +106,7 @@ def test_no_text_is_empty_but_what_stands_between_sentences():
 CHINESE = "[\u3000-\u30ff\u4e00-\u9fff\uff00-\uffef]"
 CHINESE_IN_CODE = {
     "data/noise.py": "characters that models do not know, drawn for training",
+    "translating/inputs.py": "the stops that end Chinese sentences",
     "ui/experiments.py": "the stop that ends a Chinese sentence",
 }
 """Files that may hold Chinese characters, and why."""
