@@ -76,6 +76,27 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"SEQVIZ_REQUIRE_BROWSER is set, but there is {reason}")
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Two processes for the whole suite, where there are two cores; none for files that were named."""
+    whole = config.args_source is not pytest.Config.ArgsSource.ARGS
+    return 2 if whole and (os.cpu_count() or 1) > 1 else 0
+
+
+SERVED_THE_SAME = {"test_browser.py", "test_browser_links.py", "test_browser_queue.py"}
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Each file in one process; those that are served the same page in the same one."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Files(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return "the page" if Path(file).name in SERVED_THE_SAME else file
+
+    return Files(config, log)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):
     """Where a browser is required, a skipped browser test is a failed one; a failed one tells what it saw."""
@@ -119,7 +140,7 @@ def browser(chromium: str) -> Iterator[Any]:
 def shipped_page(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of the page with the shipped weights, or other ones that `SEQVIZ_TEST_MODELS` names.
 
-    It is served by ``python app.py`` from another folder, once for all files of tests.
+    It is served by ``python app.py`` from another folder, once for all files of `SERVED_THE_SAME`.
     """
     from browsing import serve
 
