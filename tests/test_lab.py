@@ -352,23 +352,26 @@ class Learned:
     lengths: set[int]
 
 
+EQUAL: dict[str, Any] = {"batch_size": 32, "num_validation": 32, "num_test": 32}
+"""Numbers of sequences: of one size, what the same stream draws is the same."""
+
 LEARNED = {
     recall: Learned(
-        replace(tiny_lab.RECALL, distances=(9, 12), steps=40, batch_size=32, num_validation=32),
+        replace(tiny_lab.RECALL, distances=(9, 12), steps=40, **EQUAL),
         settings.KINDS,
         lambda given, kind: recall.run(given, kind, given.distances, 0.01, 1)[0],
         recall.held_out,
         {9, 12},
     ),
     capacity: Learned(
-        replace(tiny_lab.CAPACITY, max_length=9, steps=60, batch_size=32, num_validation=32),
+        replace(tiny_lab.CAPACITY, max_length=9, steps=60, **EQUAL),
         tuple(capacity.CONTEXTS),
         lambda given, kind: capacity.run(given, kind, 4, 0.01, 1),
         capacity.copied,
         set(range(1, 10)),
     ),
     extrapolation: Learned(
-        replace(tiny_lab.EXTRAPOLATION, trained_length=9, lengths=(9, 12), steps=60, batch_size=32),
+        replace(tiny_lab.EXTRAPOLATION, trained_length=9, lengths=(9, 12), steps=60, **EQUAL),
         extrapolation.MODELS,
         lambda given, kind: extrapolation.run(given, "lookup", kind, 0.01, 1),
         lambda given, *rest: extrapolation.held_out(given, "lookup", *rest),
