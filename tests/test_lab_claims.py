@@ -280,7 +280,8 @@ def test_how_much_faster_the_transformer_trains(reports):
     second = reports["training_cost"]["cost_to_equal_loss"][1]["models"]
     second["transformer"] = paid(0.125, 0.4)
     assert verdict(reports, "h") == "holds"
-    for first in (paid(1.25, 0.4), None):
+    # Faster, but less than the claim: 2 times.
+    for first in (paid(1.25, 0.4), paid(0.5, 0.4), None):
         for level in reports["training_cost"]["cost_to_equal_loss"]:
             level["models"]["transformer"] = first
         assert verdict(reports, "h") == "does-not-hold"

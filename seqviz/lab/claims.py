@@ -330,10 +330,8 @@ def _faster(reports: Reports) -> Judged:
         key = "claims.h.reached_at_once" if paid["at_most"] else "claims.h.reached"
         parts.append(says(key, **values))
     low, high = ARTICLE_FASTER
-    if all(low <= times <= high for times in faster):
-        verdict = "holds"
-    else:
-        verdict = "holds-partly" if any(times > 1 for times in faster) else "does-not-hold"
+    within = [low <= times <= high for times in faster]
+    verdict = "holds" if all(within) else "holds-partly" if any(within) else "does-not-hold"
 
     def listed(language: Language) -> str:
         return language.join([part[language.code] for part in parts], "clauses")
