@@ -23,7 +23,15 @@ from transformers import (
 )
 
 from seqviz import corpus, training
-from seqviz.architectures import ABLATION_NAMES, MODEL_NAMES, build, num_parameters, stepper_for
+from seqviz.architectures import (
+    ABLATION_NAMES,
+    MODEL_NAMES,
+    attention_kinds,
+    build,
+    has_one_vector,
+    num_parameters,
+    stepper_for,
+)
 from seqviz.architectures.context import CONTEXTS, Attention, Encoded, Fixed, Mean, Nothing
 from seqviz.architectures.recurrent import State, reversal, shift_right
 from seqviz.architectures.recurrent_config import RecurrentConfig
@@ -419,8 +427,8 @@ def test_a_model_says_what_its_decoder_sees(tiny_model, tmp_path, context):
         steps = torch.stack([stepper.step(tokens[:, t], state) for t in range(3)], dim=1)
     torch.testing.assert_close(steps, expected.logits, atol=1e-4, rtol=1e-4)
     assert (expected.cross_attentions is not None) == model.looks_back
-    assert stepper.has_one_vector == model.has_one_vector
-    assert stepper.attention_kinds == (("cross",) if model.looks_back else ())
+    assert has_one_vector(model) == (context in ("fixed", "nothing"))
+    assert attention_kinds(model) == (("cross",) if model.looks_back else ())
 
 
 def test_no_stepper_for_a_model_of_another_kind():
