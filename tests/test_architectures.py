@@ -33,7 +33,8 @@ from seqviz.architectures import (
     stepper_for,
 )
 from seqviz.architectures.context import CONTEXTS, Attention, Encoded, Fixed, Mean, Nothing
-from seqviz.architectures.recurrent import State, reversal, shift_right
+from seqviz.architectures.manners import shift_right
+from seqviz.architectures.recurrent import State, reversal
 from seqviz.architectures.recurrent_config import RecurrentConfig
 from seqviz.architectures.recurrent_hub import PAD_LOGIT, RecurrentCache
 
@@ -580,9 +581,9 @@ def test_loss_is_the_mean_over_real_tokens(tiny_model, name):
 def test_bad_masks(tiny_model, name):
     model = tiny_model(name)
     ids, start = torch.tensor([[5, 6, 0]]), torch.tensor([[PAD]])
-    with pytest.raises(ValueError, match="expected attention_mask, got none; pass the tokenizer's"):
-        model(input_ids=ids, decoder_input_ids=start)
-    with pytest.raises(ValueError, match="expected padding at the end, .*; pad right"):
+    with pytest.raises(ValueError, match="expected input_ids, inputs_embeds or encoder_outputs"):
+        model(decoder_input_ids=start)
+    with pytest.raises(ValueError, match="expected padding at the end of the source, .*; pad right"):
         mask = torch.tensor([[0, 1, 1]])
         model(input_ids=ids, attention_mask=mask, decoder_input_ids=start)
     with pytest.raises(ValueError, match="expected at least one real token in every source"):

@@ -20,6 +20,7 @@ from seqviz.architectures.recurrent_hub import RecurrentForConditionalGeneration
 from seqviz.architectures.recurrent_steps import RecurrentStepper
 from seqviz.architectures.steps import ModelStepper
 from seqviz.architectures.transformer import (
+    MarianMTModel,
     TransformerStepper,
     build_transformer,
     transformer_config,
@@ -38,6 +39,11 @@ _STEPPERS: dict[str, Any] = {
     RecurrentConfig.model_type: RecurrentStepper,
     MarianConfig.model_type: TransformerStepper,
 }
+CLASSES: dict[str, type[PreTrainedModel]] = {
+    RecurrentConfig.model_type: RecurrentForConditionalGeneration,
+    MarianConfig.model_type: MarianMTModel,
+}
+"""Of models, by the type that ``config.json`` names."""
 
 AutoConfig.register(RecurrentConfig.model_type, RecurrentConfig, exist_ok=True)
 AutoModelForSeq2SeqLM.register(RecurrentConfig, RecurrentForConditionalGeneration, exist_ok=True)

@@ -18,13 +18,16 @@ Shapes: `B` batch, `S` source length, `T` target length, `D` embedding width, `W
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 from transformers import initialization as init
 
 from seqviz.architectures.context import CONTEXTS, Context, Encoded, Prepared
+from seqviz.architectures.manners import source_mask
 from seqviz.architectures.recurrent_config import RecurrentConfig
 
 
@@ -104,6 +107,16 @@ def _gather(states: Tensor, index: Tensor) -> Tensor:
     return states.gather(1, index.unsqueeze(-1).expand(-1, -1, states.shape[-1]))
 
 
+def run(part: nn.Module, step: Callable[..., Any], *inputs: Any) -> Any:
+    """`step` of `inputs`; with gradient checkpointing nothing in between is kept, but made again on the way back.
+
+    Always without re-entering the backward pass, which would miss states inside tuples.
+    """
+    if part.gradient_checkpointing and part.training:
+        return checkpoint(step, *inputs, use_reentrant=False)
+    return step(*inputs)
+
+
 def embedding(config: RecurrentConfig) -> nn.Embedding:
     """The table E, its row of the padding token zero."""
     return nn.Embedding(config.vocab_size, config.d_model, padding_idx=config.pad_token_id)
@@ -126,6 +139,7 @@ class RecurrentEncoder(nn.Module):
         self.forward_layers = nn.ModuleList(recurrence(config.cell, size, half) for size in sizes)
         self.backward_layers = nn.ModuleList(recurrence(config.cell, size, half) for size in sizes)
         self.to_vector = nn.Linear(config.width, config.vector_size)
+        self.gradient_checkpointing = False
 
     def forward(
         self,
@@ -139,13 +153,15 @@ class RecurrentEncoder(nn.Module):
 
         Args:
             input_ids: (B, S), padding at the end.
-            attention_mask: 1 where a source token is real, (B, S).
+            attention_mask: 1 where a source token is real, (B, S); None: see `source_mask`.
             inputs_embeds: scaled embeddings in place of `input_ids`, (B, S, D).
             output_hidden_states: return the states of every layer.
         Raises:
-            ValueError: no mask, a row with no real token, or padding before a real token.
+            ValueError: neither ids nor embeddings, a row with no real token, or padding before a real token.
         """
-        lengths = self.lengths(attention_mask)  # (B,)
+        source = input_ids if inputs_embeds is None else inputs_embeds
+        mask = source_mask(source, attention_mask, self.config.pad_token_id)
+        lengths = mask.sum(dim=1)  # (B,)
         if inputs_embeds is None:
             inputs_embeds = self.embed_tokens(input_ids) * self.embed_scale
         states = inputs_embeds  # (B, S, D)
@@ -154,8 +170,8 @@ class RecurrentEncoder(nn.Module):
         for forward_layer, backward_layer in zip(
             self.forward_layers, self.backward_layers, strict=True
         ):
-            ahead, _ = forward_layer(states)  # (B, S, W/2)
-            behind, _ = backward_layer(_gather(states, mirror))
+            ahead, _ = run(self, forward_layer, states)  # (B, S, W/2)
+            behind, _ = run(self, backward_layer, _gather(states, mirror))
             behind = _gather(behind, mirror)
             states = torch.cat([ahead, behind], dim=-1)  # (B, S, W)
             all_states.append(states)
@@ -167,26 +183,6 @@ class RecurrentEncoder(nn.Module):
             vector=vector,
             hidden_states=tuple(all_states) if output_hidden_states else None,
         )
-
-    def lengths(self, attention_mask: Tensor | None) -> Tensor:
-        """Real tokens of each source, (B,); see `forward` for what is refused."""
-        if attention_mask is None:
-            raise ValueError(
-                "expected attention_mask, got none; pass the tokenizer's attention_mask, "
-                "or ones where nothing is padded"
-            )
-        mask = attention_mask.bool()
-        lengths = mask.sum(dim=1)
-        if not self.training:  # looking costs time, and batches of training are made here
-            if bool((lengths == 0).any()):
-                raise ValueError(
-                    "expected at least one real token in every source, got a row of padding"
-                )
-            if bool((mask[:, 1:] & ~mask[:, :-1]).any()):
-                raise ValueError(
-                    "expected padding at the end, got a real token after padding; pad right"
-                )
-        return lengths
 
 
 class RecurrentDecoder(nn.Module):
@@ -204,6 +200,7 @@ class RecurrentDecoder(nn.Module):
         # Called `attention` in the names of weights, whatever it is.
         self.attention = kind(config.width, config.vector_size, config.attention_size)
         self.combine = nn.Linear(config.width + self.context.size, config.d_model, bias=False)
+        self.gradient_checkpointing = False
 
     @property
     def context(self) -> Context:
@@ -220,7 +217,12 @@ class RecurrentDecoder(nn.Module):
         return State(torch.tanh(cell), cell if self.config.cell == "lstm" else None)
 
     def forward(
-        self, input_ids: Tensor, vector: Tensor, state: State, prepared: Prepared
+        self,
+        input_ids: Tensor | None,
+        vector: Tensor,
+        state: State,
+        prepared: Prepared,
+        inputs_embeds: Tensor | None = None,
     ) -> Decoded:
         """Run target tokens through the decoder.
 
@@ -229,11 +231,14 @@ class RecurrentDecoder(nn.Module):
             vector: v, (B, vector_size).
             state: after the tokens before `input_ids`; `start` at the start.
             prepared: what the context made of the source.
+            inputs_embeds: scaled embeddings in place of `input_ids`, (B, T, D).
         """
-        embedded = self.embed_tokens(input_ids) * self.embed_scale  # (B, T, D)
-        embedded = embedded + self.vector_to_input(vector).unsqueeze(1)  # E y + V v
-        states, state = self.recur(embedded, state)  # s_i = recur(s_{i-1}, ·), (B, T, W)
-        context, weights = self.context(states, prepared)  # c_i: v | Σ α_ij h_j | mean h | nothing
+        if inputs_embeds is None:
+            inputs_embeds = self.embed_tokens(input_ids) * self.embed_scale  # (B, T, D)
+        embedded = inputs_embeds + self.vector_to_input(vector).unsqueeze(1)  # E y + V v
+        states, state = run(self, self.recur, embedded, state)  # s_i = recur(s_{i-1}, ·), (B, T, W)
+        # c_i: v | Σ α_ij h_j | mean h | nothing
+        context, weights = run(self, self.context, states, prepared)
         output = torch.tanh(self.combine(torch.cat([states, context], dim=-1)))  # (B, T, D)
         return Decoded(output, states, state, weights)
 
@@ -246,10 +251,3 @@ class RecurrentDecoder(nn.Module):
         cell = state.cell.transpose(0, 1).contiguous()
         states, (hidden, cell) = self.recurrence(embedded, (hidden, cell))
         return states, State(hidden.transpose(0, 1), cell.transpose(0, 1))
-
-
-def shift_right(labels: Tensor, *, start_token_id: int, pad_token_id: int) -> Tensor:
-    """Labels moved one step right behind the start token, -100 replaced by padding, (B, T)."""
-    shifted = labels.new_full(labels.shape, start_token_id)
-    shifted[:, 1:] = labels[:, :-1]
-    return shifted.masked_fill(shifted == -100, pad_token_id)

@@ -19,13 +19,13 @@ from transformers import initialization as init
 from transformers.modeling_outputs import Seq2SeqLMOutput, Seq2SeqModelOutput
 
 from seqviz.architectures.context import Encoded, Prepared
+from seqviz.architectures.manners import Manners, refuse_padding_before, source_mask
 from seqviz.architectures.recurrent import (
     RecurrentDecoder,
     RecurrentEncoder,
     State,
     embedding,
     initialize_recurrence,
-    shift_right,
 )
 from seqviz.architectures.recurrent_config import RecurrentConfig
 
@@ -71,6 +71,7 @@ class RecurrentPreTrainedModel(PreTrainedModel):
     config: RecurrentConfig
     config_class = RecurrentConfig
     base_model_prefix = "model"
+    supports_gradient_checkpointing = True
 
     @classmethod
     def _supports_default_dynamic_cache(cls) -> bool:
@@ -135,6 +136,8 @@ class RecurrentModel(RecurrentPreTrainedModel):
         encoder_outputs: Encoded | None = None,
         cache: RecurrentCache | None = None,
         inputs_embeds: Tensor | None = None,
+        decoder_inputs_embeds: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
         use_cache: bool = False,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
@@ -147,6 +150,9 @@ class RecurrentModel(RecurrentPreTrainedModel):
             ``last_hidden_state``: what the output layer reads, (B, T, D).
         """
         if encoder_outputs is None:
+            if attention_mask is None:
+                source = input_ids if inputs_embeds is None else inputs_embeds
+                attention_mask = source_mask(source, None, self.config.pad_token_id)
             encoder_outputs = self.encoder(
                 input_ids=input_ids,
                 attention_mask=attention_mask,
@@ -157,15 +163,20 @@ class RecurrentModel(RecurrentPreTrainedModel):
             raise ValueError(
                 "expected attention_mask beside encoder_outputs, got none; pass the source's"
             )
-        if decoder_input_ids is None:
+        target = decoder_input_ids if decoder_inputs_embeds is None else decoder_inputs_embeds
+        if target is None:
             raise ValueError("expected decoder_input_ids or labels, got neither")
+        if decoder_attention_mask is not None:
+            refuse_padding_before(decoder_attention_mask, "target")
         vector = encoder_outputs.vector
         if cache is None:
             state = self.decoder.start(vector)
             prepared = self.decoder.context.prepare(encoder_outputs, attention_mask.bool())
             cache = RecurrentCache(state, prepared)
-        found = self.decoder(decoder_input_ids, vector, cache.state, cache.prepared)
-        steps = cache.length + decoder_input_ids.shape[1]
+        found = self.decoder(
+            decoder_input_ids, vector, cache.state, cache.prepared, decoder_inputs_embeds
+        )
+        steps = cache.length + target.shape[1]
         weights = found.weights if output_attentions else None
         return Seq2SeqModelOutput(
             last_hidden_state=found.output,
@@ -177,7 +188,7 @@ class RecurrentModel(RecurrentPreTrainedModel):
         )
 
 
-class RecurrentForConditionalGeneration(RecurrentPreTrainedModel, GenerationMixin):
+class RecurrentForConditionalGeneration(Manners, RecurrentPreTrainedModel, GenerationMixin):
     """The translator: `RecurrentModel` and the tied output layer."""
 
     _tied_weights_keys = {
@@ -209,14 +220,6 @@ class RecurrentForConditionalGeneration(RecurrentPreTrainedModel, GenerationMixi
     def get_decoder(self) -> RecurrentDecoder:
         return self.model.decoder
 
-    def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
-        """Decoder input for teacher forcing: labels moved right behind the start token, (B, T)."""
-        return shift_right(
-            labels,
-            start_token_id=self.config.decoder_start_token_id,
-            pad_token_id=self.config.pad_token_id,
-        )
-
     def forward(
         self,
         input_ids: Tensor | None = None,
@@ -226,6 +229,9 @@ class RecurrentForConditionalGeneration(RecurrentPreTrainedModel, GenerationMixi
         cache: RecurrentCache | None = None,
         labels: Tensor | None = None,
         inputs_embeds: Tensor | None = None,
+        decoder_inputs_embeds: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        num_items_in_batch: Tensor | int | None = None,
         use_cache: bool | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
@@ -236,18 +242,22 @@ class RecurrentForConditionalGeneration(RecurrentPreTrainedModel, GenerationMixi
 
         Args:
             input_ids: source, (B, S), padding at the end; or give `encoder_outputs`.
-            attention_mask: 1 where a source token is real, (B, S); required.
+            attention_mask: 1 where a source token is real, (B, S); None: every token but padding is.
             decoder_input_ids: previous target tokens, (B, T); made from `labels` if missing.
             encoder_outputs: what the encoder returned for this source.
             cache: decoder state after the tokens before `decoder_input_ids`.
             labels: target tokens, (B, T), -100 at padding; gives the mean loss in nats a token.
             inputs_embeds: scaled source embeddings in place of `input_ids`, (B, S, D).
+            decoder_inputs_embeds: scaled embeddings in place of `decoder_input_ids`, (B, T, D).
+            decoder_attention_mask: 1 where a target token is real, (B, T); only looked at, for padding at the end.
+            num_items_in_batch: target tokens of the whole batch of which this is a part, as the Trainer counts
+                them; the loss is then this part's share of the whole batch's mean.
         Returns:
             logits (B, T, V); `cross_attentions` one (B, 1, T, S) if asked for and there are any.
         Raises:
-            ValueError: no mask, or nothing to decode.
+            ValueError: no source or target, encoder outputs without a mask, or padding before a real token.
         """
-        if decoder_input_ids is None and labels is not None:
+        if decoder_input_ids is None and decoder_inputs_embeds is None and labels is not None:
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
         keep = self.config.use_cache if use_cache is None else use_cache
         outputs = self.model(
@@ -257,6 +267,8 @@ class RecurrentForConditionalGeneration(RecurrentPreTrainedModel, GenerationMixi
             encoder_outputs=encoder_outputs,
             cache=cache,
             inputs_embeds=inputs_embeds,
+            decoder_inputs_embeds=decoder_inputs_embeds,
+            decoder_attention_mask=decoder_attention_mask,
             use_cache=keep and labels is None,
             output_attentions=bool(output_attentions),
             output_hidden_states=bool(output_hidden_states),
@@ -264,7 +276,11 @@ class RecurrentForConditionalGeneration(RecurrentPreTrainedModel, GenerationMixi
         logits = self.lm_head(outputs.last_hidden_state) + self.final_logits_bias  # (B, T, V)
         loss = None
         if labels is not None:
-            loss = functional.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())
+            scores, right = logits.flatten(0, 1).float(), labels.flatten()
+            if num_items_in_batch is None:
+                loss = functional.cross_entropy(scores, right)
+            else:
+                loss = functional.cross_entropy(scores, right, reduction="sum") / num_items_in_batch
         rest = {key: value for key, value in outputs.items() if key != "last_hidden_state"}
         result = Seq2SeqLMOutput(loss=loss, logits=logits, **rest)
         return result if return_dict is not False else result.to_tuple()

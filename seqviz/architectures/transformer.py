@@ -24,13 +24,17 @@ of a head, `L` layers, `V` vocabulary.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import MarianConfig, MarianMTModel
+from transformers import MarianConfig
+from transformers import MarianMTModel as LibraryMarian
+from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
 
+from seqviz.architectures.manners import Manners, refuse_padding_before, source_mask
 from seqviz.architectures.recurrent_hub import PAD_LOGIT
 from seqviz.architectures.steps import Affine, affine, source_bias
 
@@ -58,6 +62,62 @@ def transformer_config(vocab_size: int, **overrides: Any) -> MarianConfig:
         "decoder_start_token_id": pad,
     }
     return MarianConfig(**{**settings, **overrides})
+
+
+class Positions(MarianSinusoidalPositionalEmbedding):
+    """The library's table, which says where it ends."""
+
+    def forward(
+        self, input_ids_shape: Any, cache_length: int = 0, position_ids: Tensor | None = None
+    ) -> Tensor:
+        end = cache_length + input_ids_shape[1]
+        if position_ids is not None:
+            end = int(position_ids.max()) + 1
+        refuse_beyond(end, self.num_embeddings)
+        return super().forward(input_ids_shape, cache_length, position_ids)
+
+
+def refuse_beyond(length: int, positions: int) -> None:
+    """Raise for a text of more pieces than the model has positions."""
+    if length > positions:
+        raise ValueError(
+            f"expected at most {positions} pieces (max_position_embeddings), got {length}; "
+            "cut the text into sentences"
+        )
+
+
+class MarianMTModel(Manners, LibraryMarian):
+    """The library's model, the same class to its tools; what it would get wrong in silence it does right or refuses."""
+
+    def __init__(self, config: MarianConfig) -> None:
+        super().__init__(config)
+        for part in (self.model.encoder, self.model.decoder):
+            part.embed_positions.__class__ = Positions
+
+    @wraps(LibraryMarian.forward)
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        *args: Any,
+        labels: Tensor | None = None,
+        num_items_in_batch: Tensor | int | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        if input_ids is not None:
+            attention_mask = source_mask(input_ids, attention_mask, self.config.pad_token_id)
+        if kwargs.get("decoder_attention_mask") is not None:
+            refuse_padding_before(kwargs["decoder_attention_mask"], "target")
+        given = [kwargs.get(name) for name in ("decoder_input_ids", "decoder_inputs_embeds")]
+        if labels is not None and not args and all(ids is None for ids in given):
+            kwargs["decoder_input_ids"] = self.prepare_decoder_input_ids_from_labels(labels)
+        output = super().forward(input_ids, attention_mask, *args, labels=labels, **kwargs)
+        if num_items_in_batch is not None and labels is not None:
+            share = (labels != -100).sum() / num_items_in_batch
+            if isinstance(output, tuple):
+                return (output[0] * share, *output[1:])
+            output.loss = output.loss * share
+        return output
 
 
 def build_transformer(config: MarianConfig) -> MarianMTModel:
@@ -205,6 +265,7 @@ class TransformerStepper:
         self, input_ids: Tensor, attention_mask: Tensor, max_steps: int, *, record: bool = False
     ) -> TransformerState:
         """See `ModelStepper.start`."""
+        refuse_beyond(max(input_ids.shape[1], max_steps), len(self.positions))
         bias = source_bias(attention_mask.bool(), self.table.dtype)
         if bias is not None:
             bias = bias[:, None, None]  # (N, 1, 1, S)

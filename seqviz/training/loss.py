@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from transformers import PreTrainedModel
 
-from seqviz.architectures.recurrent import shift_right
+from seqviz.architectures.manners import shift_right
 from seqviz.data.batches import Batch, make_batch
 from seqviz.data.encoded import EncodedCorpus
 

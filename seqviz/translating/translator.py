@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Unpack, overload
+from functools import wraps
+from typing import Any, TypeVar, Unpack, overload
 
 import numpy as np
 import torch
@@ -32,6 +33,20 @@ from seqviz.translating.result import Candidate, Translation, different, joined
 
 MAX_PARTS_WITH_ATTENTION = 20
 """A text over the cap keeps attention weights by default up to so many parts."""
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _inference(method: Method) -> Method:
+    """Without gradients, and in the model's own numbers also where the caller computes in mixed precision."""
+
+    @wraps(method)
+    def run(self: Translator, *args: Any, **kwargs: Any) -> Any:
+        with torch.inference_mode(), torch.autocast(self.device.type, enabled=False):
+            return method(self, *args, **kwargs)
+
+    return run  # type: ignore[return-value]
 
 
 class Translator:
@@ -234,7 +249,7 @@ class Translator:
         (translation,) = self._assemble(plan, self._translate_batch([unit], way, keep, prefix))
         return replace(translation, notes=(notes.forced(len(prefix)), *translation.notes))
 
-    @torch.inference_mode()
+    @_inference
     def candidates(
         self, translation: Translation, count: int = 5
     ) -> tuple[tuple[Candidate, ...], ...]:
@@ -278,7 +293,7 @@ class Translator:
             count,
         )
 
-    @torch.inference_mode()
+    @_inference
     def attend(self, source_ids: Sequence[int], target_ids: Sequence[int]) -> dict[str, np.ndarray]:
         """Attention weights of a given target: one teacher-forced pass over it.
 
@@ -295,7 +310,7 @@ class Translator:
             return {}
         return _arrays(forced.attention(self.model, self.tokenizer, source_ids, target_ids))
 
-    @torch.inference_mode()
+    @_inference
     def vector(self, translation: Translation) -> np.ndarray:
         """The one vector that the encoder of a model without attention made of the source.
 
@@ -321,7 +336,7 @@ class Translator:
         encoded = self.model.model.encoder(input_ids=input_ids, attention_mask=mask)
         return encoded.vector[0].float().cpu().numpy()
 
-    @torch.inference_mode()
+    @_inference
     def losses(self, pairs: Sequence[tuple[str, str]]) -> list[np.ndarray]:
         """Teacher-forced loss of each piece of the targets: minus its log-probability, in nats.
 
@@ -379,7 +394,7 @@ class Translator:
                 results[i] = found
         return [results[i] for i in range(len(units))]
 
-    @torch.inference_mode()
+    @_inference
     def _translate_batch(
         self, units: list[Unit], way: Search, attention: bool, prefix: tuple[int, ...] = ()
     ) -> list[list[Translation]]:
