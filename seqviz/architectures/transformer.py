@@ -113,10 +113,11 @@ class MarianMTModel(Manners, LibraryMarian):
             kwargs["decoder_input_ids"] = self.prepare_decoder_input_ids_from_labels(labels)
         output = super().forward(input_ids, attention_mask, *args, labels=labels, **kwargs)
         if num_items_in_batch is not None and labels is not None:
+            # The library's loss is the mean over this part.
             share = (labels != -100).sum() / num_items_in_batch
             if isinstance(output, tuple):
                 return (output[0] * share, *output[1:])
-            output.loss = output.loss * share
+            output.loss = share * output.loss
         return output
 
 
