@@ -17,12 +17,14 @@ from transformers import PreTrainedModel
 from transformers.models.marian import modeling_marian as marian
 from transformers.utils import output_capturing
 
-from seqviz.architectures import context, recurrent, recurrent_hub
+from seqviz.architectures import context, recurrent, recurrent_hub, transformer
 
 _FORWARDS = {
     kind: kind.forward
     for kind in (
         marian.MarianMTModel,
+        transformer.MarianMTModel,
+        transformer.Positions,
         marian.MarianModel,
         marian.MarianEncoder,
         marian.MarianDecoder,
