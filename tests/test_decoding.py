@@ -74,10 +74,7 @@ def test_the_n_best_of_a_wide_beam_are_those_of_exhaustive_search(
         stepper,
         *_sources(1),
         [4],
-        num_beams=120,
-        num_results=9,
-        length_penalty=penalty,
-        text_of=text_of,
+        ranking=search.Ranking(120, 9, penalty, text_of),
         **SETTINGS,
     )
     assert [one.ids for one in found] == exhaustive(stepper, 4, penalty)[:9]
@@ -92,7 +89,7 @@ def test_the_first_of_the_n_best_is_what_beam_search_returns(seed: int) -> None:
     arguments = (stepper, *_sources(3), [7, 3, 5])
     best = search.beam_search(*arguments, num_beams=4, **SETTINGS)
     for single, found in zip(
-        best, search.n_best(*arguments, num_beams=4, num_results=3, **SETTINGS), strict=True
+        best, search.n_best(*arguments, ranking=search.Ranking(4, 3), **SETTINGS), strict=True
     ):
         assert found[0].score() >= single.score() - 1e-6
         scores = [one.score() for one in found]
@@ -162,11 +159,9 @@ def test_forced_words_of_a_wide_beam_are_those_of_exhaustive_search(
         limit,
         words=words,
         bad_words=Watch([(word,) for word in bad], VOCABULARY) if bad else None,
-        num_beams=400,
+        ranking=search.Ranking(400, 4, text_of=text_of),
         start_token_id=PAD,
         forbidden_token_ids=(UNK, PAD),
-        num_results=4,
-        text_of=text_of,
     )
     assert [one.ids for one in found] == expected[:4]
 
@@ -192,7 +187,7 @@ def test_one_beam_finds_all_forced_words_even_where_they_only_just_fit(
         need + spare,
         words=words,
         bad_words=None,
-        num_beams=1,
+        ranking=search.Ranking(1),
         start_token_id=PAD,
         forbidden_token_ids=(UNK, PAD),
     )
@@ -236,10 +231,8 @@ def test_beams_without_bad_words_are_those_of_exhaustive_search(seed: int, bad: 
         stepper,
         *_sources(1),
         [4],
-        num_beams=120,
-        num_results=5,
+        ranking=search.Ranking(120, 5, text_of=text_of),
         bad_words=watch,
-        text_of=text_of,
         **SETTINGS,
     )
     expected = exhaustive(stepper, 4, good=lambda text: not any(holds(text, word) for word in bad))

@@ -25,6 +25,25 @@ if TYPE_CHECKING:
 
 _LINES_AT_ONCE = 64
 
+Results = Annotated[
+    int | None,
+    typer.Option(
+        help="The N best translations, no text twice: as lines of rank, score and text, with --json "
+        "as objects with a rank. Up to --beams; with --do-sample N draws."
+    ),
+]
+ForceWords = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A whole word that the output has to hold, or one of several forms: vote|votes. "
+        "May be given several times."
+    ),
+]
+BadWords = Annotated[
+    list[str] | None,
+    typer.Option(help="A whole word that the output must not hold. May be given several times."),
+]
+
 
 @app.command()
 def translate(
@@ -40,13 +59,7 @@ def translate(
         bool,
         typer.Option("--json", help="One JSON object a line: tokens, probabilities, notes, time."),
     ] = False,
-    num_return_sequences: Annotated[
-        int | None,
-        typer.Option(
-            help="The N best translations, no text twice: as lines of rank, score and text, with --json "
-            "as objects with a rank. Up to --beams; with --do-sample N draws."
-        ),
-    ] = None,
+    num_return_sequences: Results = None,
     length_penalty: Annotated[
         float, typer.Option(help="Of beams: above 1 prefers long outputs, below 1 short ones.")
     ] = 1.0,
@@ -62,26 +75,16 @@ def translate(
         int | None,
         typer.Option(help="Most pieces of an output, with its end; twice the input and 12."),
     ] = None,
-    force_word: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A whole word that the output has to hold, or one of several forms: vote|votes. "
-            "May be given several times."
-        ),
-    ] = None,
-    bad_word: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A whole word that the output must not hold. May be given several times."
-        ),
-    ] = None,
+    force_word: ForceWords = None,
+    bad_word: BadWords = None,
 ) -> None:
     """Translate English into French. Of a file or standard input every line is a unit.
 
-    Examples: seqviz translate "The report was adopted."
-    seqviz translate --model lstm --beams 4 --json < lines.txt
-    seqviz translate --beams 4 --num-return-sequences 3 --bad-word rapport "The report was adopted."
-    seqviz translate --do-sample --temperature 0.7 --seed 1 "The report was adopted."
+    Example: seqviz translate --model lstm --beams 4 --json < lines.txt
+
+    Example: seqviz translate --beams 4 --num-return-sequences 3 --bad-word rapport "The report was adopted."
+
+    Example: seqviz translate --do-sample --temperature 0.7 --seed 1 "The report was adopted."
     """
     if text is not None and file is not None:
         raise UsageError("expected TEXT or --file, got both")
@@ -112,10 +115,8 @@ def translate(
         for results in found:
             number += 1
             where = "note" if text is not None else f"note, line {number}"
-            if num_return_sequences is None:
-                _say(results, None, as_json, where)
-                continue
-            for rank, translation in enumerate(results, 1):
+            ranked = enumerate(results, 1) if num_return_sequences else [(None, results)]
+            for rank, translation in ranked:
                 _say(translation, rank, as_json, where)
 
 

@@ -10,14 +10,13 @@ Shapes: `N` beginnings, `V` vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from seqviz.architectures.steps import Stepper
-from seqviz.translating.search import Hypothesis, Rules, best_first, is_done
+from seqviz.translating.search import Hypothesis, Ranking, Rules
 from seqviz.translating.words import Watch
 
 
@@ -40,18 +39,15 @@ def n_best(
     *,
     words: Watch,
     bad_words: Watch | None,
-    num_beams: int,
+    ranking: Ranking,
     start_token_id: int,
     forbidden_token_ids: tuple[int, ...],
     rationed_token_id: int | None = None,
     ration: int = 0,
-    length_penalty: float = 1.0,
-    num_results: int = 1,
-    text_of: Callable[[tuple[int, ...]], Hashable] = tuple,
 ) -> list[Hypothesis]:
     """The best ended outputs of one sentence that hold all words.
 
-    At every step the `num_beams` most probable beginnings are kept for each number of pieces that they
+    At every step as many probable beginnings as beams are kept for each number of pieces that they
     still need. Otherwise as `search.n_best`.
 
     Args:
@@ -60,7 +56,7 @@ def n_best(
         words: that every output holds.
         ration: of `rationed_token_id`.
     Returns:
-        from 0 to `num_results`, the best first; none only where `bad_words` leave no way.
+        the best first; none only where `bad_words` leave no way.
     """
     device = input_ids.device
     state = stepper.start(input_ids, attention_mask, limit)
@@ -85,7 +81,9 @@ def n_best(
         rows: list[int] = []
         going_on: list[_Beginning] = []
         for need in needs[needs < limit - step].unique().tolist():
-            for row, token in _best(totals.masked_fill(needs != need, float("-inf")), num_beams):
+            for row, token in _best(
+                totals.masked_fill(needs != need, float("-inf")), ranking.num_beams
+            ):
                 before, value = beginnings[row], float(log_probs[row, token])
                 longer = _Beginning(
                     (*before.ids, token), (*before.log_probs, value), int(after[row, token])
@@ -95,22 +93,16 @@ def n_best(
                 else:
                     rows.append(row)
                     going_on.append(longer)
-        found = best_first(found, length_penalty, text_of)[:num_beams]
+        found = ranking.best_of(found)
         best = max((one.total for one in going_on), default=float("-inf"))
-        if is_done(
-            found,
-            best / (step + 1) ** length_penalty,
-            num_beams=num_beams,
-            num_results=num_results,
-            length_penalty=length_penalty,
-        ):
+        if ranking.is_done(found, best, step + 1):
             break
         kept = torch.tensor(rows, device=device)
         stepper.select(state, kept, same_sources=len(rows) == len(beginnings))
         tokens = torch.tensor([one.ids[-1] for one in going_on], device=device)
         rules.follow(tokens, kept)
         beginnings = going_on
-    return found[:num_results]
+    return found[: ranking.num_results]
 
 
 def _best(totals: Tensor, count: int) -> list[tuple[int, int]]:

@@ -218,32 +218,27 @@ class Search:
             "rationed_token_id": unk,
             "bad_words": self.bad_words,
         }
-        ranking: dict[str, Any] = {
-            "num_beams": asked.num_beams,
-            "num_results": asked.num_results,
-            "length_penalty": float(asked.length_penalty),
-            "text_of": self._text if asked.num_results > 1 else tuple,
-        }
+        text_of = self._text if asked.num_results > 1 else tuple
+        ranking = search.Ranking(
+            asked.num_beams, asked.num_results, float(asked.length_penalty), text_of
+        )
         if self.words is not None:
-            found = []
-            for row, (unit, limit, ration) in enumerate(zip(units, limits, rations, strict=True)):
-                self._check_fits(self.words, limit)
-                size = len(unit.ids) + 1
-                one = input_ids[row : row + 1, :size], mask[row : row + 1, :size]
-                outputs = constrained.n_best(
-                    stepper, *one, limit, words=self.words, ration=ration, **settings, **ranking
+            return [
+                self._forced_search(
+                    stepper,
+                    (input_ids[row : row + 1, :size], mask[row : row + 1, :size]),
+                    limits[row],
+                    ranking=ranking,
+                    words=self.words,
+                    ration=rations[row],
+                    **settings,
                 )
-                if not outputs:
-                    raise ValueError(
-                        f"expected an output of {limit} pieces with all force_words and no bad_words, "
-                        "found none; give a larger max_new_tokens, more beams or fewer words"
-                    )
-                found.append(outputs)
-            return found
+                for row, size in enumerate(len(unit.ids) + 1 for unit in units)
+            ]
         settings |= {"prefix": prefix, "eos_token_id": self.tokenizer.eos_token_id}
         if asked.num_beams > 1:
             return search.n_best(
-                stepper, input_ids, mask, limits, rations=rations, **settings, **ranking
+                stepper, input_ids, mask, limits, ranking=ranking, rations=rations, **settings
             )
         draws, each = None, 1
         if asked.do_sample:
@@ -260,6 +255,25 @@ class Search:
             **settings,
         )
         return [outputs[i : i + each] for i in range(0, len(outputs), each)]
+
+    def _forced_search(
+        self,
+        stepper: Stepper,
+        source: tuple[Tensor, Tensor],
+        limit: int,
+        *,
+        words: Watch,
+        **settings: Any,
+    ) -> list[Hypothesis]:
+        """Outputs of one sentence that hold all of `force_words`."""
+        self._check_fits(words, limit)
+        found = constrained.n_best(stepper, *source, limit, words=words, **settings)
+        if not found:
+            raise ValueError(
+                f"expected an output of {limit} pieces with all force_words and no bad_words, found none; "
+                "give a larger max_new_tokens, more beams or fewer words"
+            )
+        return found
 
     def _check_fits(self, words: Watch, limit: int) -> None:
         need = int(words.needs()[words.START])

@@ -280,38 +280,85 @@ def _candidates(total: Tensor, eos_token_id: int) -> tuple[Tensor, ...]:
     return top, beams, top_tokens, ends, picked, short
 
 
-def best_first(
-    found: list[Hypothesis], length_penalty: float, text_of: Callable[[tuple[int, ...]], Hashable]
-) -> list[Hypothesis]:
-    """Ended hypotheses by their score; of those with one text the best alone."""
-    texts: dict[Hashable, Hypothesis] = {}
-    for one in sorted(found, key=lambda h: h.score(length_penalty), reverse=True):
-        texts.setdefault(text_of(one.ids), one)
-    return list(texts.values())
+@dataclass(frozen=True)
+class Ranking:
+    """Which ended outputs are wanted, and how they are compared.
 
-
-def is_done(
-    found: Sequence[Hypothesis],
-    possible: float,
-    *,
-    num_beams: int,
-    num_results: int,
-    length_penalty: float,
-) -> bool:
-    """Enough has ended, and no beginning may score above the last result; or there is none that can go on.
-
-    Args:
-        found: ended hypotheses, the best first.
-        possible: the best score of a beginning.
+    Attributes:
+        num_beams: so many are kept.
+        num_results: so many are wanted, no more than beams.
+        length_penalty: see `Hypothesis.score`.
+        text_of: of outputs for which it is the same, only the best counts.
     """
-    if possible == float("-inf"):
-        return True
-    return len(found) >= num_beams and found[num_results - 1].score(length_penalty) >= possible
+
+    num_beams: int
+    num_results: int = 1
+    length_penalty: float = 1.0
+    text_of: Callable[[tuple[int, ...]], Hashable] = tuple
+
+    def best_of(self, found: Sequence[Hypothesis]) -> list[Hypothesis]:
+        """Those that are kept, the best first."""
+        texts: dict[Hashable, Hypothesis] = {}
+        for one in sorted(found, key=lambda h: h.score(self.length_penalty), reverse=True):
+            texts.setdefault(self.text_of(one.ids), one)
+        return list(texts.values())[: self.num_beams]
+
+    def is_done(self, best: Sequence[Hypothesis], total: float, length: int) -> bool:
+        """Enough has ended, and no beginning scores above the last that is wanted; or none can go on.
+
+        Args:
+            best: ended outputs, from `best_of`.
+            total: the largest sum of log-probabilities of the beginnings of `length` tokens.
+        """
+        if total == float("-inf"):
+            return True
+        if len(best) < self.num_beams:
+            return False
+        last = best[self.num_results - 1].score(self.length_penalty)
+        return last >= total / length**self.length_penalty
 
 
-def beam_search(*args: Any, **kwargs: Any) -> list[Hypothesis]:
+class _Beams:
+    """The beginnings of every sentence: sums of log-probabilities, (B, K), and how they came about.
+
+    `ids` and `sums` hold tokens and sums so far of each, (B, K, T).
+    """
+
+    def __init__(self, sentences: int, num_beams: int, device: torch.device) -> None:
+        # All beams of a sentence start alike: only the first may be continued in the first step.
+        self.scores = torch.full((sentences, num_beams), float("-inf"), device=device)
+        self.scores[:, 0] = 0.0
+        self.ids = torch.empty(sentences, num_beams, 0, dtype=torch.long, device=device)
+        self.sums = torch.empty(sentences, num_beams, 0, device=device)
+
+    def lengthen(self, beams: Tensor, tokens: Tensor, scores: Tensor) -> None:
+        """Every beam goes on from one of `beams` by one of `tokens`, all (B, K)."""
+        self.scores = scores
+        index = beams.unsqueeze(-1).expand(-1, -1, self.ids.shape[-1])
+        self.ids = torch.cat([self.ids.gather(1, index), tokens.unsqueeze(-1)], dim=-1)
+        self.sums = torch.cat([self.sums.gather(1, index), scores.unsqueeze(-1)], dim=-1)
+
+    def ended(self, row: int, beam: int, token: Tensor, score: Tensor) -> Hypothesis:
+        """A beginning and its end token, (1,)."""
+        ids, sums = self.ids[row, beam], self.sums[row, beam]
+        return _hypothesis(torch.cat([ids, token]), torch.cat([sums, score]), True)
+
+    def unfinished(self, row: int, number: int) -> list[Hypothesis]:
+        """The best beginnings of a sentence as they are."""
+        best = self.scores[row].topk(number).indices.tolist()
+        possible = [beam for beam in best if torch.isfinite(self.scores[row, beam])] or best[:1]
+        return [_hypothesis(self.ids[row, b], self.sums[row, b], False) for b in possible]
+
+    def select(self, rows: Tensor) -> None:
+        self.scores, self.ids, self.sums = self.scores[rows], self.ids[rows], self.sums[rows]
+
+
+def beam_search(
+    *args: Any, num_beams: int, length_penalty: float = 1.0, **rules: Any
+) -> list[Hypothesis]:
     """The best output of every sentence; see `n_best`."""
-    return [found[0] for found in n_best(*args, **kwargs)]
+    ranking = Ranking(num_beams, length_penalty=length_penalty)
+    return [found[0] for found in n_best(*args, ranking=ranking, **rules)]
 
 
 @torch.inference_mode()
@@ -321,101 +368,69 @@ def n_best(
     attention_mask: Tensor,
     limits: Sequence[int],
     *,
-    num_beams: int,
+    ranking: Ranking,
     start_token_id: int,
     eos_token_id: int,
-    forbidden_token_ids: Sequence[int],
-    prefix: Sequence[int] = (),
-    rationed_token_id: int | None = None,
     rations: Sequence[int] = (),
-    bad_words: Watch | None = None,
-    length_penalty: float = 1.0,
-    num_results: int = 1,
-    text_of: Callable[[tuple[int, ...]], Hashable] = tuple,
+    **rules: Any,
 ) -> list[list[Hypothesis]]:
-    """Keep the `num_beams` most probable beginnings; return the best ended ones.
+    """Keep the most probable beginnings; return the best ended outputs.
 
-    Hypotheses are compared by sum of log-probabilities over length ** `length_penalty`. A sentence
-    is done when it has `num_beams` ended hypotheses and no beginning scores above the last that is
-    wanted of them, or at its length limit; only where nothing has ended by then are beginnings returned,
-    not `finished`.
+    A sentence is done when it has as many ended outputs as beams and no beginning scores above the last
+    that is wanted of them, or at its length limit; only where nothing has ended by then are beginnings
+    returned, not `finished`.
 
     Args: as `greedy`, and
-        num_results: how many, no more than beams.
-        text_of: of hypotheses for which it is the same, only the best counts.
+        rules: the others of `Rules`.
     Returns:
-        for each sentence from 1 to `num_results`, the best first.
+        for each sentence one or more, the best first.
     """
-    device = input_ids.device
-    sentences = len(limits)
+    device, num_beams, sentences = input_ids.device, ranking.num_beams, len(limits)
     state = stepper.start(input_ids, attention_mask, max(limits))
     stepper.select(state, torch.arange(sentences, device=device).repeat_interleave(num_beams))
-    rules = Rules(
+    allowed = Rules(
         [limit for limit in limits for _ in range(num_beams)],
         device,
-        forbidden_token_ids=forbidden_token_ids,
-        prefix=prefix,
-        rationed_token_id=rationed_token_id,
         rations=[ration for ration in rations for _ in range(num_beams)],
-        bad_words=bad_words,
+        **rules,
     )
     tokens = torch.full((sentences * num_beams,), start_token_id, device=device)
-    # All beams of a sentence start alike: only the first may be continued in the first step.
-    scores = torch.full((sentences, num_beams), float("-inf"), device=device)
-    scores[:, 0] = 0.0
+    beams = _Beams(sentences, num_beams, device)
     alive = list(range(sentences))
-    history = torch.empty(sentences, num_beams, 0, dtype=torch.long, device=device)
-    history_scores = torch.empty(sentences, num_beams, 0, device=device)
     ended: list[list[Hypothesis]] = [[] for _ in limits]
     step = 0
     while alive:
-        log_probs = rules.log_probs(stepper.step(tokens, state), step)  # (B K, V)
+        log_probs = allowed.log_probs(stepper.step(tokens, state), step)  # (B K, V)
         step += 1
-        total = scores.unsqueeze(-1) + log_probs.view(len(alive), num_beams, -1)
-        top, beams, top_tokens, ends, picked, short = _candidates(total, eos_token_id)
+        total = beams.scores.unsqueeze(-1) + log_probs.view(len(alive), num_beams, -1)
+        top, sources, top_tokens, ends, picked, short = _candidates(total, eos_token_id)
         ends_now = ends & torch.isfinite(top)
         ends_now[:, num_beams:] = False
         for row, place in ends_now.nonzero().tolist():
-            beam = int(beams[row, place])
-            ids = torch.cat([history[row, beam], top_tokens[row, place : place + 1]])
-            cumulative = torch.cat([history_scores[row, beam], top[row, place : place + 1]])
-            ended[alive[row]].append(_hypothesis(ids, cumulative, True))
+            here = slice(place, place + 1)
+            beam = int(sources[row, place])
+            ended[alive[row]].append(beams.ended(row, beam, top_tokens[row, here], top[row, here]))
 
+        source_beams, next_tokens = sources.gather(1, picked), top_tokens.gather(1, picked)
         scores = top.gather(1, picked).masked_fill(short, float("-inf"))
-        source_beams = beams.gather(1, picked)
-        next_tokens = top_tokens.gather(1, picked)
-        index = source_beams.unsqueeze(-1).expand(-1, -1, history.shape[-1])
-        history = torch.cat([history.gather(1, index), next_tokens.unsqueeze(-1)], dim=-1)
-        history_scores = torch.cat([history_scores.gather(1, index), scores.unsqueeze(-1)], dim=-1)
-
+        beams.lengthen(source_beams, next_tokens, scores)
         rows = []
         for row, best in enumerate(scores.max(dim=-1).values.tolist()):
             found, at_limit = ended[alive[row]], step >= limits[alive[row]]
             if not found and (at_limit or best == float("-inf")):
-                for beam in scores[row].topk(num_results).indices.tolist():
-                    if not found or bool(torch.isfinite(scores[row, beam])):
-                        found.append(
-                            _hypothesis(history[row, beam], history_scores[row, beam], False)
-                        )
-            found[:] = best_first(found, length_penalty, text_of)[:num_beams]
-            done = is_done(
-                found,
-                best / step**length_penalty,
-                num_beams=num_beams,
-                num_results=num_results,
-                length_penalty=length_penalty,
-            )
-            if not done and not at_limit:
+                found += beams.unfinished(row, ranking.num_results)
+            found[:] = ranking.best_of(found)
+            if not ranking.is_done(found, best, step) and not at_limit:
                 rows.append(row)
         source_rows = source_beams + num_beams * torch.arange(len(alive), device=device)[:, None]
         same_sources = len(rows) == len(alive)
         if not same_sources:
             alive = [alive[row] for row in rows]
             keep = torch.tensor(rows, dtype=torch.long, device=device)
-            source_rows, next_tokens, scores = source_rows[keep], next_tokens[keep], scores[keep]
-            history, history_scores = history[keep], history_scores[keep]
+            source_rows, next_tokens = source_rows[keep], next_tokens[keep]
+            beams.select(keep)
         if alive:
             stepper.select(state, source_rows.flatten(), same_sources=same_sources)
             tokens = next_tokens.flatten()
-            rules.follow(tokens, source_rows.flatten())
-    return [found[:num_results] for found in ended]
+            allowed.follow(tokens, source_rows.flatten())
+    return [found[: ranking.num_results] for found in ended]
