@@ -12,7 +12,8 @@ from test_cli import run_here
 
 from seqviz import coverage
 from seqviz.corpus import CorpusError
-from seqviz.measuring import chains
+from seqviz.drawing import figures
+from seqviz.measuring import chains, markdown
 from seqviz.measuring.chains import SIZES, UNIT, Chains, chains_report, joined
 from seqviz.measuring.outputs import Output, Outputs
 from seqviz.training import save_model
@@ -186,6 +187,30 @@ def test_what_a_forgetful_model_gets(drawn: Chains) -> None:
     assert found["references"][0]["repeated"] == pytest.approx(0.25, abs=0.02)
     assert found["references"][4]["repeated"] > 0.9
     assert found["single"]["perfect"]["bleu"] == pytest.approx(100)
+
+
+def test_the_report_in_a_figure_and_in_words(drawn: Chains) -> None:
+    outputs = {"lstm": forgetful(drawn, 2), "transformer": forgetful(drawn, 12)}
+    report = chains_report(
+        {"all": (drawn, outputs), "unseen": (drawn, outputs)}, TOY, {"name": "s"}, number=20
+    )
+    for language, expected in (("en", "Of the words a model knew alone"), ("zh", "忘了多少")):
+        figure = figures.chains(report.content(), language=language)
+        assert any(expected in text.get_text() for text in figure.texts)
+        left, right = figure.axes
+        assert right.get_ylim() == (0, 102)
+        lines = {line.get_label(): line for line in left.get_lines()}
+        assert {"LSTM", "Transformer"} <= set(lines)
+        points = report.results["sets"]["all"]["models"]["lstm"]
+        assert lines["LSTM"].get_ydata().tolist() == [point["bleu"] for point in points]
+    said = markdown.chains(report)
+    assert said.count("| `lstm` | 8 |") == 2
+    point = report.results["sets"]["all"]["models"]["lstm"][3]
+    assert f"| {100 * point['forgotten']:.0f} % (" in said
+    with pytest.raises(ValueError, match="with the set 'other', found all, unseen"):
+        figures.chains(report.content(), which="other")
+    with pytest.raises(ValueError, match="found no sets"):
+        figures.chains({})
 
 
 def test_scores_are_sacrebleus_over_the_units(drawn: Chains) -> None:

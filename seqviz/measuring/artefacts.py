@@ -227,6 +227,14 @@ ARTEFACTS = (
         block=lambda report, trainings: markdown.length(report),
     ),
     Artefact(
+        name="chains",
+        command="seqviz chains",
+        of=("weights", "corpus", "lexicon"),
+        otherwise="note: chains.json is out of date ({why}); run {command}",
+        figures=lambda site, report: {"chains": figures.chains},
+        block=lambda report, trainings: markdown.chains(report),
+    ),
+    Artefact(
         name="passages",
         command="seqviz report",
         of=("weights", "texts"),

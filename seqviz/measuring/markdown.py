@@ -134,6 +134,83 @@ def length(report: Report) -> str:
     return "\n".join(rows)
 
 
+def chains(report: Report) -> str:
+    """Markdown of what is forgotten when the same everyday sentences stand together."""
+    found = report.results
+    everything = found["sets"]["all"]
+    sizes = found["sizes"]
+    rows = [
+        f"The same {everything['n']:,} everyday sentences, alone and in chains of "
+        f"{', '.join(map(str, sizes[1:]))} strangers; training joins at most "
+        f"{max(p['sentences'] for p in next(iter(everything['models'].values())) if p['trained'])}. BLEU is "
+        f"taken over units of {found['unit']} sentences, the same ones at every size. *Forgotten*: of the "
+        "content words that are found when their sentence stands alone, the share that is not found in the "
+        "chain. *By chance*: the same in the output for another chain of like length, so that is what a model "
+        f"without any memory gets. Mean of {found['orders']} orders, 95 % intervals over units.",
+        "",
+        *_chains_table(everything),
+    ]
+    if unseen := found["sets"].get("unseen"):
+        rows += [
+            "",
+            f"Without the pairs whose French side stands in the training corpora, {unseen['n']:,} sentences "
+            "are left:",
+            "",
+            *_chains_table(unseen),
+        ]
+    singles = ", ".join(
+        f"`{name}` {single['bleu']:.1f}" for name, single in everything["single"].items()
+    )
+    circles = ", ".join(f"{100 * r['repeated']:.1f} %" for r in everything["references"])
+    rows += [
+        "",
+        f"BLEU over single sentences: {singles}. Human translations count as repeating themselves in "
+        f"{circles} of the chains, from the shortest to the longest.",
+        "",
+        f"Measured by `{report.command}`; {report.hardware}.",
+    ]
+    return "\n".join(rows)
+
+
+def _chains_table(found: Mapping[str, Any]) -> list[str]:
+    """A row for each model and size."""
+    rows = [
+        "| model | sentences | words | BLEU | of that alone | words known | forgotten | by chance | in circles |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for name, points in found["models"].items():
+        for point in points:
+            cells = [
+                f"`{name}`",
+                str(point["sentences"]),
+                f"{point['words']:.0f}",
+                _spread(point, "bleu", 1, 1),
+                _spread(point, "bleu_kept", 100),
+                _spread(point, "known", 100),
+                _spread(point, "forgotten", 100),
+                _share(point["forgotten_chance"]),
+                _spread(point, "repeated", 100),
+            ]
+            rows.append(f"| {' | '.join(cells)} |")
+    return rows
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.0f} %"
+
+
+def _spread(point: Mapping[str, Any], key: str, scale: float, digits: int = 0) -> str:
+    """A measure with its interval; shares in percent."""
+    value, low, high = (point[k] for k in (key, f"{key}_low", f"{key}_high"))
+    if value is None:
+        return "–"
+    unit = " %" if scale == 100 else ""
+    said = f"{scale * value:.{digits}f}{unit}"
+    if low is None or high is None:
+        return said
+    return f"{said} ({scale * low:.{digits}f} to {scale * high:.{digits}f})"
+
+
 _READ = {"predicting": "at the step that chose the word", "reading": "one step later"}
 
 

@@ -12,12 +12,14 @@ from __future__ import annotations
 from seqviz.drawing.figures import lab
 from seqviz.drawing.figures.base import inline_svg, save
 from seqviz.drawing.figures.card import share_card
+from seqviz.drawing.figures.chains import chains
 from seqviz.drawing.figures.maps import attention, attention_side_by_side, vector
 from seqviz.drawing.figures.quality import length_curve, length_curves, loss_curves, where_it_breaks
 
 __all__ = [
     "attention",
     "attention_side_by_side",
+    "chains",
     "inline_svg",
     "lab",
     "length_curve",
