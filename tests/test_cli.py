@@ -387,16 +387,20 @@ def test_evaluate_and_report(models: Path, test_set: Path, tmp_path: Path) -> No
     same = json.loads(out.read_text(encoding="utf-8"))
     assert {**same, "created": ""} == {**content, "created": ""}
 
-    # The report is made of it: figures, README, cards; and says when it is out of date.
+    # The report is made of it: figures, README, docs, cards; and says when it is out of date.
     readme = tmp_path / "README.md"
-    readme.write_text("<!-- results:begin -->\n<!-- results:end -->\n", encoding="utf-8")
+    page = tmp_path / "docs" / "results.md"
+    page.parent.mkdir()
+    for file, block in ((readme, "results"), (page, "length")):
+        file.write_text(f"<!-- {block}:begin -->\n<!-- {block}:end -->\n", encoding="utf-8")
     length = models / "report" / "length.json"
     length.write_text(out.read_text(encoding="utf-8"), encoding="utf-8")
     command = ["report", "--models", str(models), "--readme", str(readme)]
     result = run(*command)
     assert result.returncode == 0, result.stderr
     assert "out of date" not in result.stderr
-    text = readme.read_text(encoding="utf-8")
+    assert "| `lstm` | " in readme.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
     assert "| H1 | It falls. | bleu ratio of `lstm` minus `lstm-attention`" in text
     assert "not of the weights" not in text
     for name in ("length.svg", "length.zh.svg", "where-it-breaks.svg", "where-it-breaks.zh.svg"):
@@ -407,11 +411,12 @@ def test_evaluate_and_report(models: Path, test_set: Path, tmp_path: Path) -> No
     length.write_text(json.dumps(content), encoding="utf-8")
     result = run(*command)
     assert "length.json is out of date (it was measured on other weights of lstm)" in result.stderr
-    text = readme.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    assert "not of the weights" in readme.read_text(encoding="utf-8")
     assert "This measurement is not of the weights shipped now" in text
     result = run(*command, "--data", str(test_set), cache=tmp_path / "cache")
     assert result.returncode == 0, result.stderr
-    assert "not of the weights" not in readme.read_text(encoding="utf-8")
+    assert "not of the weights" not in readme.read_text("utf-8") + page.read_text("utf-8")
 
 
 def sentence_free(content: Any, corpus: Path) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import re
 
 import pytest
 from browsing import free_port
+from conftest import REPOSITORY
 from gradio_client import Client
 from gradio_client.exceptions import AppError
 
@@ -75,6 +77,16 @@ def test_translate(client, service):
     assert client.predict(text=TEXT, api_name="/translate")["rnn"]["text"] == (
         service.translate("rnn", TEXT).text
     )
+
+
+def test_the_example_of_the_page_on_deploying(client, service, capsys):
+    page = (REPOSITORY / "docs" / "deploying.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    address = "http://127.0.0.1:7860"
+    assert address in example
+    exec(example.replace(address, client.src), {})
+    said = capsys.readouterr().out.strip().splitlines()[-1]
+    assert said == service.translate("transformer", "The report was adopted yesterday.").text
 
 
 def test_length(client, service):

@@ -164,7 +164,8 @@ def test_readme_has_the_two_commands() -> None:
 def test_upload_takes_what_a_space_needs_and_no_more() -> None:
     from huggingface_hub.utils import filter_repo_objects
 
-    (command,) = [line for line in README.splitlines() if line.startswith("hf upload ")]
+    page = (REPOSITORY / "docs" / "deploying.md").read_text(encoding="utf-8")
+    (command,) = [line for line in page.splitlines() if line.startswith("hf upload ")]
     words = shlex.split(command)
     pairs = list(itertools.pairwise(words))
     tracked = [path.relative_to(REPOSITORY).as_posix() for path in _tracked()]
@@ -176,21 +177,22 @@ def test_upload_takes_what_a_space_needs_and_no_more() -> None:
         )
     )
     needed = {path for path in tracked if path.startswith(("seqviz/", "models/"))}
-    needed |= {"app.py", "README.md", "requirements.txt", "packages.txt"}
+    needed |= {"app.py", "README.md", "README.zh.md", "requirements.txt", "packages.txt"}
     assert needed <= taken
     assert {path.split("/")[0] for path in taken - needed} <= {"LICENSE", "docs"}
     pictures = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", README)
     assert pictures and set(pictures) <= taken
 
 
-def test_readme_launches_training_with_options_that_exist() -> None:
+def test_launching_training_is_taught_with_options_that_exist() -> None:
     """Both sides of every ``accelerate launch … -m seqviz train …``, parsed as they would be."""
     import typer
     from accelerate.commands.launch import launch_command_parser
 
     from seqviz.cli import app
 
-    lines = re.sub(r"\\\n\s*", "", README).splitlines()
+    page = (REPOSITORY / "docs" / "training.md").read_text(encoding="utf-8")
+    lines = re.sub(r"\\\n\s*", "", page).splitlines()
     commands = [shlex.split(line) for line in lines if re.match(r"(\w+=\w+ )?accelerate ", line)]
     assert len(commands) == 3
     train = typer.main.get_command(app).commands["train"]  # type: ignore[attr-defined]
@@ -201,9 +203,8 @@ def test_readme_launches_training_with_options_that_exist() -> None:
         name, *arguments = launched.training_script_args
         assert name == "train"
         train.make_context("train", arguments)
-    for option in re.findall(
-        r"`(--[a-z-]+)", README.split("## Train your own")[1].split("\n## ")[0]
-    ):
+    about = page.split("\n## All four")[1]
+    for option in re.findall(r"`(--[a-z-]+)", about):
         known = {text for parameter in train.params for text in parameter.opts}
         assert option in known, option
 

@@ -465,19 +465,19 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert code == 1 and len(said.strip().splitlines()) == 1 and "check the path" in said
 
 
-def readme_example() -> list[str]:
-    """The commands of the worked example, as the README has them."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    found = re.search(r"<!-- example:begin -->\n```sh\n(.*?)```", readme, re.DOTALL)
+def worked_example() -> list[str]:
+    """The commands of the worked example, as the page on training has them."""
+    page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+    found = re.search(r"## A worked example\n.*?```sh\n(.*?)```", page, re.DOTALL)
     assert found
     return found[1].replace("\\\n", " ").strip().splitlines()
 
 
-def test_the_worked_example_of_the_readme(tmp_path):
+def test_the_worked_example(tmp_path):
     """From two files to a translation in German, by the very commands."""
     pytest.importorskip("py3langid", reason="pip install 'seqviz[corpora]'")
     said = ""
-    for command in readme_example():
+    for command in worked_example():
         words = shlex.split(command)
         if words[0] == "seqviz":
             words = [sys.executable, "-m", "seqviz", *words[1:]]

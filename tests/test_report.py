@@ -1,4 +1,4 @@
-"""Atomic writing, cards, and a README whose numbers are those of the weights beside it."""
+"""Reports and cards whose numbers are those of the weights beside them."""
 
 from __future__ import annotations
 
@@ -11,24 +11,11 @@ import pytest
 
 from seqviz import MODEL_NAMES, coverage, handwritten
 from seqviz.files import file_digest
-from seqviz.measuring import artefacts, markdown
+from seqviz.measuring import markdown
 from seqviz.measuring.artefacts import ARTEFACTS, Artefact, Site
 from seqviz.measuring.card import card
 from seqviz.measuring.length import check
-from seqviz.measuring.markdown import fill_readme
 from seqviz.report import Report, read_training, weights_of
-
-REPOSITORY = Path(__file__).resolve().parents[1]
-
-
-def test_fill_readme() -> None:
-    text = "a\n<!-- results:begin -->\nold\n<!-- results:end -->\nb\n"
-    filled = fill_readme(text, "new")
-    assert filled == "a\n<!-- results:begin -->\nnew\n<!-- results:end -->\nb\n"
-    assert fill_readme(filled, "new") == filled
-    for broken in ("", "<!-- results:end --><!-- results:begin -->", text + text):
-        with pytest.raises(ValueError, match="expected one <!-- results:begin -->"):
-            fill_readme(broken, "new")
 
 
 @pytest.fixture(scope="module")
@@ -48,16 +35,9 @@ def test_the_four_models_are_shipped_at_one_equal_budget(trainings: dict[str, An
     assert all(recipe == recipes[0] for recipe in recipes)
 
 
-def test_readme_and_cards_hold_the_numbers_of_the_weights(
+def test_cards_hold_the_numbers_of_the_weights(
     trainings: dict[str, Any], models_folder: Path
 ) -> None:
-    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    found = {
-        a.name: Report.read(models_folder / f"report/{a.name}.json") for a in artefacts.ARTEFACTS
-    }
-    reports = {name: report for name, report in found.items() if report}
-    results = artefacts.results(reports, trainings)
-    assert fill_readme(text, results) == text, "run 'seqviz report'"
     about = (models_folder / "DATA.md").read_text(encoding="utf-8")
     for name, training in trainings.items():
         folder = models_folder / name

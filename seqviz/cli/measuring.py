@@ -323,15 +323,16 @@ def alignment(
 @app.command()
 def report(
     models: Annotated[Path, typer.Option(help="Folder of the model folders.")] = Path("models"),
-    readme: Annotated[Path, typer.Option(help="README whose results are filled in.")] = Path(
-        "README.md"
-    ),
+    readme: Annotated[
+        Path,
+        typer.Option(help="README whose results are filled in, with the docs beside it."),
+    ] = Path("README.md"),
     data: Annotated[
         Path | None,
         typer.Option(help="Test set, to measure by length anew if the weights have changed."),
     ] = None,
 ) -> None:
-    """Bring everything that speaks of the shipped weights up to date: reports, figures, README, cards.
+    """Bring everything that speaks of the shipped weights up to date: reports, figures, README, docs, cards.
 
     What was measured on other weights is measured anew. By length that needs the test set and an hour, the
     gradients some minutes; quality on whole test sets is measured by `seqviz quality`.

@@ -362,11 +362,8 @@ CLAIMS: tuple[Claim, ...] = (
 
 
 def markdown(reports: Reports) -> str:
-    """The claims as a table for the README."""
+    """The claims as a table for the docs."""
     rows = [
-        "What the article that this project was made after says, what the literature says, and what was measured "
-        "here (`seqviz/lab/claims.py`):",
-        "",
         "| the article | the literature | measured here | verdict |",
         "| --- | --- | --- | --- |",
     ]

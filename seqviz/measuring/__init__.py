@@ -1,1 +1,1 @@
-"""What was measured: plan, translate, score, report, and the README made of it."""
+"""What was measured: plan, translate, score, report, and the pages made of it."""

@@ -1,8 +1,8 @@
 """Everything that speaks of the shipped weights, in one table, and what brings it up to date.
 
 `ARTEFACTS` says of each report of ``models/report/`` which command makes it, what it depends on, how it is
-made anew, which figures are drawn from it and what the README says of it. `bring_up_to_date` walks the table
-(``seqviz report``); its order is that of the README.
+made anew, which figures are drawn from it and what the docs say of it. `bring_up_to_date` walks the table
+(``seqviz report``).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from seqviz.files import file_digest, write_text
 from seqviz.lab import experiment
 from seqviz.looking import alignment_report as alignment
 from seqviz.looking.faithfulness import deletion_report
-from seqviz.measuring import markdown
+from seqviz.measuring import markdown, names, pages, readme
 from seqviz.measuring.card import card
 from seqviz.measuring.evaluate import by_length
 from seqviz.measuring.length import check
@@ -75,7 +76,7 @@ class Artefact:
         data: keys of its ``data`` that must have these values.
         otherwise: what is said where it is out of date and not made anew; ``{why}`` and ``{command}`` in it.
         figures: drawn from it, by the file's name.
-        block: what the README says of it.
+        block: what the docs say of it, see `blocks`.
     """
 
     name: str
@@ -125,7 +126,8 @@ def _length(site: Site) -> Report | None:
 
 def _length_figures(site: Site, report: Report) -> dict[str, Draw]:
     check(report.content(), str(site.file("length.json")))
-    found: dict[str, Draw] = {"length": figures.length_curves}
+    same = partial(figures.length_curve, curve="same-content")
+    found: dict[str, Draw] = {"length": figures.length_curves, "same-content": same}
     if report.results["positions"]["loss"].get("natural"):
         found["where-it-breaks"] = figures.where_it_breaks
     return found
@@ -277,7 +279,7 @@ ARTEFACTS = (
         of=("corpus", "chance"),
         block=lambda report, trainings: trials.mechanism_table(report.content()),
     ),
-    # The lab; the README says all of it in one block, see `markdown.lab`.
+    # The lab; the docs say all of it in one block, see `markdown.lab`.
     Artefact(
         name="gradient",
         command="seqviz lab gradient",
@@ -302,7 +304,7 @@ ARTEFACTS = (
         figures=_lab_figure("extrapolation"),
     ),
 )
-"""In the order of the README."""
+"""In the order of the docs."""
 
 
 # ---------------------------------------------------------------------------------------------
@@ -310,15 +312,19 @@ ARTEFACTS = (
 
 
 def bring_up_to_date(
-    models: Path, readme: Path, work: Path, say: Callable[[str], None], data: Path | None = None
+    models: Path,
+    readme_file: Path,
+    work: Path,
+    say: Callable[[str], None],
+    data: Path | None = None,
 ) -> None:
-    """Reports, figures, README and cards of the weights in a folder.
+    """Reports, figures, README, docs and cards of the weights in a folder.
 
     Args:
         models, work, say, data: see `Site`.
-        readme: whose results are filled in.
+        readme_file: the README, which is filled in with its other languages and the docs beside it.
     Raises:
-        ValueError: a damaged report, or a README without the two markers.
+        ValueError: a damaged report, a README without markers, or markers that are not in pairs.
     """
     site = Site(models, read_training(models), say, work, data)
     reports: Reports = {}
@@ -331,13 +337,21 @@ def bring_up_to_date(
                 _save(site, name, draw, report.content())
     if all(training.get("losses", {}).get("train") for training in site.trainings.values()):
         _save(site, "losses", figures.loss_curves, site.trainings)
-    text = readme.read_text(encoding="utf-8")
-    write_text(readme, markdown.fill_readme(text, results(reports, site.trainings)))
+    written = pages.pages(readme_file)
+    for page in written:
+        text = page.read_text(encoding="utf-8")
+        where = page.relative_to(readme_file.parent).as_posix()
+        if page == readme_file and not pages.blocks_in(text, where):
+            raise ValueError(
+                f"expected <!-- results:begin --> and <!-- results:end --> in {page}; restore them"
+            )
+        found = blocks(reports, site.trainings, pages.language_of(page))
+        write_text(page, pages.fill(text, found, where))
     about = models / "DATA.md"
     about_data = about.read_text(encoding="utf-8") if about.is_file() else ""
     for name, training in site.trainings.items():
         write_text(models / name / "README.md", card(training, about_data))
-    say(f"{readme} and {len(site.trainings)} cards written")
+    say(f"{', '.join(map(str, written))} and {len(site.trainings)} cards written")
 
 
 def _save(site: Site, name: str, draw: Draw, content: Any) -> None:
@@ -345,15 +359,22 @@ def _save(site: Site, name: str, draw: Draw, content: Any) -> None:
         figures.save(draw(content, language=language), site.file(f"{name}{ending}.svg"))
 
 
-def results(reports: Mapping[str, Report], trainings: Trainings) -> str:
-    """Markdown of what was measured on the shipped weights, for the README."""
-    if not trainings:
-        return "Not measured yet."
-    blocks = [markdown.training(trainings)]
-    for artefact in ARTEFACTS:
-        if artefact.block is None or (report := reports.get(artefact.name)) is None:
-            continue
-        blocks.append(artefact.block(report, trainings))
-        if why := artefact.stale(report, trainings):
-            blocks.append(f"This measurement is not of the weights shipped now: {why}.")
-    return "\n\n".join([*blocks, *markdown.lab(reports, trainings)])
+def blocks(
+    reports: Mapping[str, Report], trainings: Trainings, language: str = "en"
+) -> dict[str, str]:
+    """Markdown of what was measured on the shipped weights, by the names of the pages' markers."""
+    found = dict.fromkeys(("alike", "results"), markdown.NOT_MEASURED)
+    found |= readme.blocks(reports, trainings, language)
+    if language != "en":
+        return found
+    named = [artefact for artefact in ARTEFACTS if artefact.block]
+    found |= dict.fromkeys(("training", *(a.name for a in named)), markdown.NOT_MEASURED)
+    if trainings:
+        found["training"] = markdown.training(trainings)
+        for artefact in named:
+            if artefact.block and (report := reports.get(artefact.name)):
+                said = [artefact.block(report, trainings)]
+                if why := artefact.stale(report, trainings):
+                    said.append(f"This measurement is not of the weights shipped now: {why}.")
+                found[artefact.name] = "\n\n".join(said)
+    return found | markdown.lab(reports, trainings) | {"names": names.index()}

@@ -1,4 +1,4 @@
-"""The results in the README: a block of Markdown for each report.
+"""The results in the docs: a block of Markdown for each report.
 
 Each block says what it was measured by, on what, and with which intervals.
 """
@@ -11,22 +11,7 @@ from typing import Any
 from seqviz.lab import EXPERIMENTS, claims
 from seqviz.report import Report, Trainings
 
-_BEGIN, _END = "<!-- results:begin -->", "<!-- results:end -->"
-
-
-def fill_readme(text: str, block: str) -> str:
-    """`text` with `block` between the two result markers.
-
-    Raises:
-        ValueError: not exactly one of each marker, in order.
-    """
-    before, begin, rest = text.partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    if not begin or not end or _BEGIN in rest or _END in after:
-        raise ValueError(
-            f"expected one {_BEGIN} followed by one {_END} in the README; restore them"
-        )
-    return f"{before}{begin}\n{block}\n{end}{after}"
+NOT_MEASURED = "Not measured yet."
 
 
 def training(trainings: Trainings) -> str:
@@ -350,8 +335,8 @@ def quality(report: Report, names: Iterable[str]) -> str:
     return "\n".join(rows)
 
 
-def lab(reports: Mapping[str, Report], trainings: Trainings) -> list[str]:
-    """The lab: one sentence an experiment, then the article's claims; of these weights alone."""
+def lab(reports: Mapping[str, Report], trainings: Trainings) -> dict[str, str]:
+    """The lab: one sentence an experiment, and the article's claims; of these weights alone."""
     current = {
         name: report
         for name, report in reports.items()
@@ -363,8 +348,7 @@ def lab(reports: Mapping[str, Report], trainings: Trainings) -> list[str]:
         for name in EXPERIMENTS
         if name in current
     ]
-    blocks = ["\n".join(["The lab:", "", *said])] if said else []
     judged = {
         name: current[name].content() for name in {*EXPERIMENTS, *claims.REPORTS} if name in current
     }
-    return [*blocks, claims.markdown(judged)]
+    return {"lab": "\n".join(said) or NOT_MEASURED, "claims": claims.markdown(judged)}
