@@ -79,7 +79,7 @@ def _draw(
     if beyond:
         edge = (max(p["words"] for p in points if p["trained"]) + beyond[0]) / 2
         axes.axvspan(edge, axes.get_xlim()[1], color=FAINT, alpha=0.14, linewidth=0, zorder=0)
-        note = axes.text(edge, axes.get_ylim()[1], " ", va="top", ha="left")
+        note = axes.text(axes.get_xlim()[1], axes.get_ylim()[1], "", va="bottom", ha="right")
         figure.say(note, "beyond").set(fontsize=8.5, color=FAINT)
     figure.say(axes.xaxis.label, "words").set(fontsize=10, color=INK)
     figure.say(axes.yaxis.label, measure).set(fontsize=10, color=INK)
