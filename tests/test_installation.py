@@ -137,7 +137,11 @@ def test_wheel_is_complete(wheel: Path, tracked_files: list[str]):
     expected = {name for name in tracked_files if name.startswith("seqviz/")}
     expected |= {f"seqviz/{name}" for name in tracked_files if name.startswith("models/")}
     assert held == expected
-    assert {"seqviz/models/tokenizer/tokenizer.json", "seqviz/texts.json", "seqviz/py.typed"} <= held
+    assert {
+        "seqviz/models/tokenizer/tokenizer.json",
+        "seqviz/texts.json",
+        "seqviz/py.typed",
+    } <= held
 
 
 @pytest.mark.slow
