@@ -162,9 +162,11 @@ class RecurrentEncoder(nn.Module):
         source = input_ids if inputs_embeds is None else inputs_embeds
         mask = source_mask(source, attention_mask, self.config.pad_token_id)
         lengths = mask.sum(dim=1)  # (B,)
-        if inputs_embeds is None:
-            inputs_embeds = self.embed_tokens(input_ids) * self.embed_scale
-        states = inputs_embeds  # (B, S, D)
+        states = (
+            self.embed_tokens(input_ids) * self.embed_scale
+            if inputs_embeds is None
+            else inputs_embeds
+        )  # (B, S, D)
         all_states = [states]
         mirror = reversal(lengths, states.shape[1])  # (B, S)
         for forward_layer, backward_layer in zip(

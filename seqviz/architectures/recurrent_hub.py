@@ -149,16 +149,19 @@ class RecurrentModel(RecurrentPreTrainedModel):
         Returns:
             ``last_hidden_state``: what the output layer reads, (B, T, D).
         """
-        if encoder_outputs is None:
-            if attention_mask is None:
-                source = input_ids if inputs_embeds is None else inputs_embeds
-                attention_mask = source_mask(source, None, self.config.pad_token_id)
-            encoder_outputs = self.encoder(
+        if encoder_outputs is None and attention_mask is None:
+            source = input_ids if inputs_embeds is None else inputs_embeds
+            attention_mask = source_mask(source, None, self.config.pad_token_id)
+        encoded: Encoded = (
+            self.encoder(
                 input_ids=input_ids,
                 attention_mask=attention_mask,
                 inputs_embeds=inputs_embeds,
                 output_hidden_states=output_hidden_states,
             )
+            if encoder_outputs is None
+            else encoder_outputs
+        )
         if attention_mask is None:
             raise ValueError(
                 "expected attention_mask beside encoder_outputs, got none; pass the source's"
@@ -168,10 +171,11 @@ class RecurrentModel(RecurrentPreTrainedModel):
             raise ValueError("expected decoder_input_ids or labels, got neither")
         if decoder_attention_mask is not None:
             refuse_padding_before(decoder_attention_mask, "target")
-        vector = encoder_outputs.vector
+        vector = encoded.vector
+        assert vector is not None  # the encoder always gives one
         if cache is None:
             state = self.decoder.start(vector)
-            prepared = self.decoder.context.prepare(encoder_outputs, attention_mask.bool())
+            prepared = self.decoder.context.prepare(encoded, attention_mask.bool())
             cache = RecurrentCache(state, prepared)
         found = self.decoder(
             decoder_input_ids, vector, cache.state, cache.prepared, decoder_inputs_embeds
@@ -182,8 +186,8 @@ class RecurrentModel(RecurrentPreTrainedModel):
             last_hidden_state=found.output,
             decoder_hidden_states=(found.states,) if output_hidden_states else None,
             cross_attentions=None if weights is None else (weights.unsqueeze(1),),
-            encoder_last_hidden_state=encoder_outputs.last_hidden_state,
-            encoder_hidden_states=encoder_outputs.hidden_states,
+            encoder_last_hidden_state=encoded.last_hidden_state,
+            encoder_hidden_states=encoded.hidden_states,
             **({"cache": RecurrentCache(found.state, cache.prepared, steps)} if use_cache else {}),
         )
 

@@ -58,6 +58,7 @@ def precision_of(asked: str, run_folder: Path) -> str:
         )
     state = processes()
     device = state.device
+    assert device is not None
     own = _own_precision(run_folder)
     if own and asked not in ("auto", own):
         raise TrainingError(

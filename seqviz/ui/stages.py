@@ -142,7 +142,7 @@ def sentence(shown: Shown) -> str:
 def _english(shown: Shown, index: int) -> str:
     stage = shown.text.stages[index]
     before = shown.text.stages[max(0, index - 1)].english
-    marks = {name: row[index].marks for name, row in shown.scored.items() if row[index]}
+    marks = {name: scored.marks for name, row in shown.scored.items() if (scored := row[index])}
     runs, place = [], 0
     for new, group in groupby(new_words(before, stage.english), key=lambda pair: pair[1]):
         run = []
