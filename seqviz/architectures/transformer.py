@@ -125,7 +125,7 @@ def build_transformer(config: MarianConfig) -> MarianMTModel:
     """A `MarianMTModel` with fresh weights, padding row zero and padding logit masked."""
     model = MarianMTModel(config)
     with torch.no_grad():
-        model.model.shared.weight[config.pad_token_id] = 0
+        model.get_parameter("model.shared.weight")[config.pad_token_id] = 0
         model.final_logits_bias[0, config.pad_token_id] = PAD_LOGIT
     return model
 

@@ -111,7 +111,7 @@ def fresh_norms(
         if initialization == "project":
             initialize_recurrence(layer, forget_bias)
         elif cell == "lstm":
-            layer.bias_ih_l0[settings.width : 2 * settings.width] += forget_bias
+            layer.get_parameter("bias_ih_l0")[settings.width : 2 * settings.width] += forget_bias
         run = run_layer(layer, _inputs(settings, seed))
         cotangents = torch.zeros(settings.length, settings.width, settings.width)
         cotangents[-1] = torch.eye(settings.width)
