@@ -17,7 +17,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
 
 BLEU_COUNTS = 10
 """Counts of a sentence for BLEU: output length, reference length, matching and all 1- to 4-grams."""

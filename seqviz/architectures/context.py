@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from transformers.modeling_outputs import ModelOutput
+from transformers.utils.generic import ModelOutput
 
 Prepared = tuple[Tensor, ...]
 """What `prepare` makes of a source, batch first."""

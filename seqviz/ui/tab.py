@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, get_type_hints
 
-import gradio as gr
+from gradio.events import api
 
 from seqviz.language import Language
 
@@ -34,7 +34,7 @@ def endpoint(function: Callable[..., Any], **event: Any) -> None:
     function.__annotations__ = get_type_hints(function)
     lines = (inspect.getdoc(function) or "").splitlines()
     description = " ".join(line.strip() for line in lines if line.strip())
-    gr.api(function, api_name=function.__name__, api_description=description, **event)
+    api(function, api_name=function.__name__, api_description=description, **event)
 
 
 Made = TypeVar("Made")

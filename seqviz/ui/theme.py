@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import gradio as gr
+from gradio import themes
 
 from seqviz.drawing import heatmap
 from seqviz.drawing.styles import MODEL_STYLES
@@ -52,13 +52,13 @@ _SANS = [
 ]
 
 
-def gradio_theme() -> gr.themes.Base:
+def gradio_theme() -> themes.Base:
     """A calm theme on Gradio's plainest: paper, ink and thin lines; no font or file from elsewhere."""
-    plain = gr.themes.Base(
-        primary_hue=gr.themes.colors.stone,
-        secondary_hue=gr.themes.colors.stone,
-        neutral_hue=gr.themes.colors.stone,
-        radius_size=gr.themes.sizes.radius_md,
+    plain = themes.Base(
+        primary_hue=themes.colors.stone,
+        secondary_hue=themes.colors.stone,
+        neutral_hue=themes.colors.stone,
+        radius_size=themes.sizes.radius_md,
         font=_SANS,
         font_mono=["ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "monospace"],
     )
