@@ -189,16 +189,16 @@ def _select(aligned: Alignments, english: Sequence[str], french: Sequence[str]) 
     )
     translations: dict[str, list[str]] = {}
     for i in np.flatnonzero(likely)[np.argsort(-of_english[likely], kind="stable")]:
-        word = english[source[i]]
+        word = english[int(source[i])]
         if word not in FUNCTION_WORDS and len(row := translations.setdefault(word, [])) < (
             MAX_TRANSLATIONS
         ):
-            row.append(french[target[i]])
+            row.append(french[int(target[i])])
     shown = (count >= MIN_ALIGNED) & (of_french >= MIN_MEANING)
     meanings: dict[str, list[str]] = {}
     for i in np.flatnonzero(shown)[np.argsort(-of_french[shown], kind="stable")]:
-        if len(row := meanings.setdefault(french[target[i]], [])) < MAX_MEANINGS:
-            row.append(english[source[i]])
+        if len(row := meanings.setdefault(french[int(target[i])], [])) < MAX_MEANINGS:
+            row.append(english[int(source[i])])
     return _Table(translations, meanings)
 
 

@@ -147,13 +147,15 @@ def fresh_attention_norms(settings: Settings, seed: int) -> tuple[np.ndarray, np
             decoder_ffn_dim=4 * settings.width,
         )
         encoder = build_transformer(config).eval().model.encoder
-        positions = encoder.embed_positions(torch.Size((1, settings.length)))  # (T, D)
+        positions = encoder.get_submodule("embed_positions")(
+            torch.Size((1, settings.length))
+        )  # (T, D)
         inputs = _inputs(settings, seed)
         layer = encoder.layers[0]
         rows = torch.eye(settings.width)
 
         def attended(copied: Tensor) -> Tensor:
-            return layer.self_attn(copied + positions)[0][:, -1]
+            return layer.get_submodule("self_attn")(copied + positions)[0][:, -1]
 
         def whole(copied: Tensor) -> Tensor:
             return layer(copied + positions, None)[:, -1]

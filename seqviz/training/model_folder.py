@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from torch import nn
+from transformers import PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 from seqviz.architectures import num_parameters
@@ -64,7 +64,7 @@ def _no_progress_bar() -> Iterator[None]:
 
 
 def save_model(
-    model: nn.Module, tokenizer: Any, folder: str | os.PathLike[str], report: dict[str, Any]
+    model: PreTrainedModel, tokenizer: Any, folder: str | os.PathLike[str], report: dict[str, Any]
 ) -> None:
     """Save a finished model as an ordinary Transformers folder, weights in fp16.
 
