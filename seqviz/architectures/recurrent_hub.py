@@ -125,8 +125,8 @@ class RecurrentModel(RecurrentPreTrainedModel):
 
     def set_input_embeddings(self, value: nn.Module) -> None:
         self.shared = value
-        self.encoder.embed_tokens = value
-        self.decoder.embed_tokens = value
+        self.encoder.set_submodule("embed_tokens", value)
+        self.decoder.set_submodule("embed_tokens", value)
 
     def forward(
         self,

@@ -306,6 +306,7 @@ def read_dataset(
     except (OSError, ValueError, KeyError) as error:
         raise CorpusError(f"{name}: no such dataset or split {split!r} ({error})") from error
     for number, row in enumerate(found):
+        assert isinstance(row, dict)  # not the list of a dataset's own format
         translation = row.get("translation")
         if not isinstance(translation, dict) or not set(languages) <= set(translation):
             got = list(translation) if isinstance(translation, dict) else list(row)

@@ -107,8 +107,8 @@ def peak_bytes(call: Callable[[], None], device: str = "cpu") -> int:
         event = left.pop()
         left.extend(event.children)
         if event.tag.name == "Allocation":
-            place, size = event.extra_fields.ptr, event.extra_fields.alloc_size
-            changes.append((event.start_time_ns, place, size))
+            fields: Any = event.extra_fields  # of an allocation: the tag says it, not the type
+            changes.append((event.start_time_ns, fields.ptr, fields.alloc_size))
     held: dict[int, int] = {}
     most = now = 0
     for _, place, size in sorted(changes, key=lambda one: one[0]):

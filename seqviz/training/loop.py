@@ -26,6 +26,7 @@ from seqviz.data.epochs import WeightedCorpus
 from seqviz.training.batches import Step, batches
 from seqviz.training.loss import summed_loss
 from seqviz.training.model_folder import save_model, training_record
+from seqviz.training.processes import summed
 from seqviz.training.recipe import Recipe
 from seqviz.training.run import Run
 from seqviz.training.signals import StopRequest
@@ -158,7 +159,7 @@ def backward(run: Run, step: Step) -> float:
             scale = run.accelerator.num_processes / step.num_target_tokens
             run.accelerator.backward(chunk_loss * scale)
             loss_sum += chunk_loss.detach()
-    return run.accelerator.reduce(loss_sum, "sum").item() / step.num_target_tokens
+    return summed(loss_sum, run.accelerator).item() / step.num_target_tokens
 
 
 def _finish(run: Run, tokenizer: Any, out: Path) -> Result:

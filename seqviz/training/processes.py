@@ -16,6 +16,7 @@ from accelerate import Accelerator, PartialState
 from accelerate.state import AcceleratorState
 from accelerate.utils.environment import parse_flag_from_env
 from accelerate.utils.operations import broadcast_object_list
+from torch import Tensor
 
 from seqviz.training.errors import TrainingError
 
@@ -24,8 +25,15 @@ def any_of(accelerator: Accelerator, *flags: bool) -> list[bool]:
     """For each flag, true in every process if it is true in one."""
     if accelerator.num_processes == 1:
         return list(flags)
-    sums: Any = torch.tensor([float(flag) for flag in flags], device=accelerator.device)
-    return [value > 0 for value in accelerator.reduce(sums, "sum").tolist()]
+    counts = torch.tensor([float(flag) for flag in flags], device=accelerator.device)
+    return [value > 0 for value in summed(counts, accelerator).tolist()]
+
+
+def summed(values: Tensor, accelerator: Accelerator) -> Tensor:
+    """The sum over all processes, in every process."""
+    found = accelerator.reduce(values, "sum")
+    assert isinstance(found, Tensor)  # a tensor for a tensor
+    return found
 
 
 def of_main(value: Any, accelerator: Accelerator) -> Any:

@@ -120,7 +120,7 @@ def add_legend(axes: Axes, above: bool = False) -> Legend:
 def add_legend_below(axes: Axes, columns: int) -> Legend:
     """Under the axes' own label, where it can hide nothing."""
     figure = axes.get_figure()
-    assert figure is not None
+    assert isinstance(figure, Figure)
     inches = axes.get_position().height * figure.get_size_inches()[1]
     legend = axes.legend(
         frameon=False,
