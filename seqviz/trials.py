@@ -348,7 +348,7 @@ def _measured_by(report: dict[str, Any]) -> str:
     return f"Measured by `{report['command']}` on {dev['pairs']:,} pairs of {files}; {report['hardware']}."
 
 
-def recipe_table(report: dict[str, Any], trainings: dict[str, dict[str, Any]]) -> str:
+def recipe_table(report: dict[str, Any], trainings: Mapping[str, Mapping[str, Any]]) -> str:
     """Markdown of the candidates' development losses, the lowest of each model in bold.
 
     Args:

@@ -182,13 +182,15 @@ class RecurrentModel(RecurrentPreTrainedModel):
         )
         steps = cache.length + target.shape[1]
         weights = found.weights if output_attentions else None
+        # Transformers names its own class of caches here, and asks for the methods of one alone.
+        kept: Any = RecurrentCache(found.state, cache.prepared, steps) if use_cache else None
         return Seq2SeqModelOutput(
             last_hidden_state=found.output,
             decoder_hidden_states=(found.states,) if output_hidden_states else None,
             cross_attentions=None if weights is None else (weights.unsqueeze(1),),
             encoder_last_hidden_state=encoded.last_hidden_state,
             encoder_hidden_states=encoded.hidden_states,
-            **({"cache": RecurrentCache(found.state, cache.prepared, steps)} if use_cache else {}),
+            cache=kept,
         )
 
 
@@ -200,6 +202,8 @@ class RecurrentForConditionalGeneration(Manners, RecurrentPreTrainedModel, Gener
         "model.encoder.embed_tokens.weight": "model.shared.weight",
         "model.decoder.embed_tokens.weight": "model.shared.weight",
     }
+
+    final_logits_bias: Tensor
 
     def __init__(self, config: RecurrentConfig) -> None:
         super().__init__(config)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seqviz.architectures.context import Attention
+from seqviz.architectures.context import Attention, Context
 from seqviz.architectures.recurrent_hub import RecurrentForConditionalGeneration
 from seqviz.architectures.steps import Affine, source_bias
 
@@ -99,7 +99,8 @@ _FROM_SOURCE = ("shift", "added", "keys", "memory", "source_bias")
 class _Attention:
     """Σ_j α_ij h_j for one step of every row, the sums of a state and the keys in place."""
 
-    def __init__(self, context: Attention) -> None:
+    def __init__(self, context: Context) -> None:
+        assert isinstance(context, Attention)  # the one that looks back
         self.query = context.query_projection.weight.t()  # (W, A)
         self.energy = context.energy.weight
 
@@ -162,8 +163,10 @@ class RecurrentStepper:
         x = torch.add(state.shift, embedded, alpha=self.embed_scale)  # E y + V v, (N, D)
         for cells, layer in zip(state.cells, self.layers, strict=True):
             x = cells.step(x, layer)  # s_i, (N, W)
-        added = state.added
-        if self.attend is not None:
+        if self.attend is None:
+            added = state.added
+            assert added is not None
+        else:
             context, chosen = self.attend(x, state)
             added = torch.mm(context, self.combine_context)
             if state.seen is not None:

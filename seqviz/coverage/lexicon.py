@@ -83,13 +83,15 @@ def _read(path: Path) -> Lexicon:
             f"{path}: expected a lexicon of schema {SCHEMA}, got {schema!r}; make it anew with "
             "'seqviz lexicon'"
         )
-    tables = [content.get(name) for name in ("translations", "meanings")]
-    for table in tables:
+    tables: list[dict[str, str]] = []
+    for name in ("translations", "meanings"):
+        table = content.get(name)
         if not isinstance(table, dict) or not all(isinstance(row, str) for row in table.values()):
             raise LexiconError(
                 f"{path}: expected translations and meanings, words by word; the file is damaged, "
                 "restore it or make it anew with 'seqviz lexicon'"
             )
+        tables.append(table)
     return Lexicon(*tables)
 
 

@@ -59,8 +59,8 @@ class _Cells:
 
 
 def align(
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]],
+    sources: Sequence[Sequence[int] | np.ndarray],
+    targets: Sequence[Sequence[int] | np.ndarray],
     *,
     iterations: int = ITERATIONS,
     block: int = 6_000_000,
@@ -137,7 +137,9 @@ def _cells_of(
 
 
 def _lay_out(
-    sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], most: int
+    sources: Sequence[Sequence[int] | np.ndarray],
+    targets: Sequence[Sequence[int] | np.ndarray],
+    most: int,
 ) -> tuple[list[_Cells], np.ndarray, np.ndarray]:
     """The cells of all sentences in blocks, and the ids of the pairs of words in them, each (U,)."""
     source_lengths = np.array([len(s) + 1 for s in sources], np.int64)

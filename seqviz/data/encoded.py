@@ -120,7 +120,7 @@ def encode_corpus(
             reasons = ", ".join(f"{count} {why}" for why, count in tally.dropped.items())
             raise CorpusError(f"{path}: no pair is left after cleaning ({reasons})")
         about = {"name": path.name, "sha256": digest, "lines": tally.lines}
-        asked = {} if longest is None else {"longest": longest}
+        asked: dict[str, Any] = {} if longest is None else {"longest": longest}
         if noise is not None:
             asked["noise"] = asdict(noise)
         _write(folder, arrays, {**about, **_sizes(arrays, documents), **tally.found(), **asked})

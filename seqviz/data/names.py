@@ -118,7 +118,8 @@ class NameList:
             ):
                 raise NameListError(f"{path}: expected a list of words in {key!r}; restore it")
         try:
-            return cls(**{k: frozenset(w) if k == "never" else tuple(w) for k, w in stored.items()})
+            given = (tuple(stored["women"]), tuple(stored["men"]))
+            return cls(*given, tuple(stored["family"]), frozenset(stored["never"]))
         except NameListError as error:
             raise NameListError(f"{path}: {error}") from None
 

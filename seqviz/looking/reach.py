@@ -121,6 +121,11 @@ def pull_back(layer: nn.RNNBase, run: Pass, cotangents: Tensor) -> Tensor:
     return result
 
 
+def _fused(layer: nn.Module) -> nn.RNNBase:
+    assert isinstance(layer, nn.RNNBase)  # as every layer of a recurrent encoder
+    return layer
+
+
 def _recurrent_gradients(encoder: RecurrentEncoder, embedded: Tensor, rows: Tensor) -> Tensor:
     """Gradients of rows @ [last forward state; first backward state] by the embeddings.
 
@@ -133,7 +138,10 @@ def _recurrent_gradients(encoder: RecurrentEncoder, embedded: Tensor, rows: Tens
     """
     runs = []
     states = embedded
-    layers = list(zip(encoder.forward_layers, encoder.backward_layers, strict=True))
+    layers = [
+        (_fused(ahead), _fused(behind))
+        for ahead, behind in zip(encoder.forward_layers, encoder.backward_layers, strict=True)
+    ]
     for ahead, behind in layers:
         runs.append((run_layer(ahead, states), run_layer(behind, states.flip(0))))
         states = torch.cat([runs[-1][0].states, runs[-1][1].states.flip(0)], dim=-1)  # (S, W)

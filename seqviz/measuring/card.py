@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 _WHAT = {
@@ -13,7 +14,7 @@ _WHAT = {
 }
 
 
-def card(training: dict[str, Any], about_data: str = "") -> str:
+def card(training: Mapping[str, Any], about_data: str = "") -> str:
     """The README of a model folder, from what ``training.json`` says.
 
     Args:

@@ -129,9 +129,7 @@ def train(
                 break
             run.set_rates()  # warm-up, 1, cool-down
             loss = backward(run, step)  # the gradient of the mean loss
-            norm = float(
-                run.accelerator.clip_grad_norm_(run.model.parameters(), run.recipe.clip_norm)
-            )
+            norm = clip(run)
             run.check_finite(loss, norm)
             for optimizer in run.optimizers:
                 optimizer.step()
@@ -160,6 +158,13 @@ def backward(run: Run, step: Step) -> float:
             run.accelerator.backward(chunk_loss * scale)
             loss_sum += chunk_loss.detach()
     return summed(loss_sum, run.accelerator).item() / step.num_target_tokens
+
+
+def clip(run: Run) -> float:
+    """Shorten a gradient longer than the recipe's `clip_norm`; gives the length that it had."""
+    norm = run.accelerator.clip_grad_norm_(run.model.parameters(), run.recipe.clip_norm)
+    assert norm is not None  # as under DeepSpeed alone
+    return float(norm)
 
 
 def _finish(run: Run, tokenizer: Any, out: Path) -> Result:

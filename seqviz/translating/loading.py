@@ -65,7 +65,7 @@ def load(
             "the weights are untrained or diverged, train them with a --dev file"
         )
     return Translator(
-        model.to(device or "cpu"),
+        model.to(device or "cpu"),  # pyright: ignore[reportArgumentType]  # its wrapper hides a method
         tokenizer,
         name=training.get("model", folder.name),
         training=training,

@@ -235,7 +235,7 @@ def changed_settings(changed: Any = None) -> Iterator[None]:
 
 
 def save(
-    figure: LabelledFigure,
+    figure: Figure,
     target: str | os.PathLike[str] | IO[Any],
     format: str | None = None,
     *,
