@@ -315,7 +315,7 @@ def test_the_figure_draws_the_curves(
     drawn = (tmp_path / "figure.svg").read_text(encoding="utf-8")
     expected = {
         "en": ["million target tokens", "minutes on an idle machine", "loss, nats a token"],
-        "zh": ["目标词元（百万）", "在空闲机器上的分钟数", "损失（每词元纳特）"],
+        "zh": ["目标词元（百万）", "在空闲机器上的分钟数", "损失（nat / 词元）"],
     }[language]
     for text in [*expected, "RNN", "LSTM + attention", "Transformer"]:
         assert text in drawn

@@ -421,7 +421,7 @@ def _panel(
         entropy = _of_heads(_statistics(translation.attention(map_.kind)).entropy, layer, head)
         lines = [say("attention.entropy", entropy=f"{entropy:.1f}")]
         is_best = (layer, head) == service.best_head(name)
-        if map_.kind == "cross" and (is_best or name == "lstm-attention"):
+        if map_.kind == "cross" and (is_best or map_.num_layers * map_.num_heads == 1):
             lines.append(say("attention.best_said") if is_best else "")
             lines.append(_alignment(service, name, language))
         about = "\n".join(lines)

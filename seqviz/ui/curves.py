@@ -127,11 +127,12 @@ def stroke(model: str, thin: bool = False) -> str:
 def symbol(model: str, x: float, y: float, thin: bool = False) -> str:
     """A model's marker; hollow and grey where it rests on few sentences."""
     fill = 'fill="var(--paper)" stroke="var(--faint)"' if thin else f'fill="var(--{model})"'
-    if model == "rnn":
+    shape = MODEL_STYLES[model].symbol
+    if shape == "▪":
         return f'<rect x="{x - 2.5:.1f}" y="{y - 2.5:.1f}" width="5" height="5" {fill}/>'
-    if model == "lstm":
+    if shape == "●":
         return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" {fill}/>'
-    if model == "lstm-attention":
+    if shape == "▲":
         corners = f"{x:.1f},{y - 5:.1f} {x + 4.6:.1f},{y + 3.6:.1f} {x - 4.6:.1f},{y + 3.6:.1f}"
         return f'<polygon points="{corners}" {fill}/>'
     return f'<rect x="{x - 3.7:.1f}" y="{y - 3.7:.1f}" width="7.4" height="7.4" {fill}/>'

@@ -12,6 +12,7 @@ from typing import Any
 
 from seqviz.drawing.styles import escape
 from seqviz.language import Language
+from seqviz.report import Report
 from seqviz.ui import curves
 from seqviz.ui.service import MODELS, Service
 
@@ -174,11 +175,10 @@ def _positions(report: Mapping[str, Any], kind: str, language: str) -> str:
 
 def is_older(service: Service, report: Mapping[str, Any], names: Iterable[str] = MODELS) -> bool:
     """The report was made with other weights of these models than those that are shown."""
-    return any(
-        report["models"][name]["weights_sha256"] != digest
-        for name in names
-        if (digest := service.training(name).get("weights_sha256"))
-    )
+    measured = Report.of(report)
+    trainings = {name: service.training(name) for name in names}
+    known = {n: training for n, training in trainings.items() if training.get("weights_sha256")}
+    return measured.stale(known) is not None
 
 
 def chosen_passages(service: Service) -> tuple[str, str | None, bool] | None:
