@@ -107,6 +107,8 @@ def translate(
     with _wrong_use():
         Decoding(**options)
     translator = load(model)
+    for said in translator.notes:
+        typer.echo(f"note: {said}", err=True)
     lines = iter([text]) if text is not None else _lines(file)
     number = 0
     while chunk := list(islice(lines, _LINES_AT_ONCE)):

@@ -9,8 +9,9 @@ Shapes: `B` sentences, `S` source length, `T` target length, `V` vocabulary, `L`
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -23,6 +24,20 @@ from seqviz.translating.result import Candidate
 
 MAX_BATCH_PIECES = 6_000
 """Source pieces, padding and beams included, that are computed at once."""
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def inference(method: Method) -> Method:
+    """Without gradients, and in the model's own numbers also where the caller computes in mixed precision."""
+
+    @wraps(method)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with torch.inference_mode(), torch.autocast(self.device.type, enabled=False):
+            return method(self, *args, **kwargs)
+
+    return run  # type: ignore[return-value]
 
 
 def padded(

@@ -17,16 +17,27 @@ import torch
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
+from seqviz.architectures import CLASSES
 from seqviz.constants import MODEL_NAMES
 from seqviz.data import tokenizer as tokenizers
 from seqviz.shipped import ModelError, models_folder
 from seqviz.translating.translator import Translator
 
+_NEEDED = {
+    "config.json": "train the model with 'seqviz train' or restore the folder",
+    "model.safetensors": "train the model with 'seqviz train' or restore the folder",
+    "tokenizer.json": "save the tokenizer beside the model (tokenizer.save_pretrained, or the Trainer's "
+    "processing_class), or restore the folder",
+}
+
 
 def load(
     name_or_folder: str | os.PathLike[str], device: str | torch.device | None = None
 ) -> Translator:
-    """Load a shipped model by name, or any model folder that `seqviz train` wrote.
+    """Load a shipped model by name, or a folder that `seqviz train`, `save_pretrained` or a Trainer wrote.
+
+    A folder without ``training.json`` is loaded, and the translator's `notes` say so. One whose record says that
+    the model never learned is refused.
 
     Args:
         name_or_folder: "rnn", "lstm", "lstm-attention", "transformer", or a path.
@@ -41,14 +52,13 @@ def load(
         raise ModelError(
             f"expected one of {', '.join(MODEL_NAMES)} or a model folder, got {str(name_or_folder)!r}"
         )
-    for file in ("config.json", "model.safetensors", "tokenizer.json", "training.json"):
+    for file, remedy in _NEEDED.items():
         if not (folder / file).is_file():
-            raise ModelError(
-                f"expected {file} in {folder}, found none; train the model with 'seqviz train' or "
-                "restore the folder"
-            )
+            raise ModelError(f"expected {file} in {folder}, found none; {remedy}")
+    record = folder / "training.json"
+    has_record = record.is_file()
     try:
-        training = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+        training = json.loads(record.read_text(encoding="utf-8")) if has_record else {}
         tokenizer = tokenizers.load(folder)
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
         model = _load_weights(folder, config)
@@ -59,7 +69,7 @@ def load(
             f"{folder}: cannot be loaded ({type(error).__name__}: {error}); a file is damaged, restore it"
         ) from error
     loss, limit = training.get("dev_loss"), math.log(len(tokenizer))
-    if not isinstance(loss, int | float) or not loss < limit:
+    if has_record and (not isinstance(loss, int | float) or not loss < limit):
         raise ModelError(
             f"expected a validation loss below {limit:.2f} in {folder / 'training.json'}, got {loss}; "
             "the weights are untrained or diverged, train them with a --dev file"
@@ -69,6 +79,9 @@ def load(
         tokenizer,
         name=training.get("model", folder.name),
         training=training,
+        notes=()
+        if has_record
+        else (f"no training.json in {folder}: nothing is known of how the model was trained",),
     )
 
 
@@ -79,7 +92,7 @@ def _load_weights(folder: Path, config: Any) -> PreTrainedModel:
     transformers_logging.disable_progress_bar()
     transformers_logging.set_verbosity_error()
     try:
-        model, info = AutoModelForSeq2SeqLM.from_pretrained(
+        model, info = CLASSES.get(config.model_type, AutoModelForSeq2SeqLM).from_pretrained(
             folder,
             config=config,
             dtype=torch.float32,

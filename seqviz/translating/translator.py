@@ -9,11 +9,11 @@ Shapes: `B` sentences, `S` source length, `T` target length, `L` layers, `H` hea
 from __future__ import annotations
 
 import operator
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import wraps
-from typing import Any, TypeVar, Unpack, overload
+from typing import Any, Unpack, overload
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from seqviz.architectures import num_parameters, stepper_for
 from seqviz.architectures.steps import Recorder
 from seqviz.data import tokenizer as tokenizers
 from seqviz.pieces import Pieces
-from seqviz.translating import forced, inputs, notes, output, search, unknown
+from seqviz.translating import forced, inputs, notes, output, saving, search, unknown
 from seqviz.translating.decoding import Decoding, Options, Search
 from seqviz.translating.forced import MAX_BATCH_PIECES
 from seqviz.translating.inputs import Plan, Unit
@@ -33,20 +33,6 @@ from seqviz.translating.result import Candidate, Translation, different, joined
 
 MAX_PARTS_WITH_ATTENTION = 20
 """A text over the cap keeps attention weights by default up to so many parts."""
-
-
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def _inference(method: Method) -> Method:
-    """Without gradients, and in the model's own numbers also where the caller computes in mixed precision."""
-
-    @wraps(method)
-    def run(self: Translator, *args: Any, **kwargs: Any) -> Any:
-        with torch.inference_mode(), torch.autocast(self.device.type, enabled=False):
-            return method(self, *args, **kwargs)
-
-    return run  # type: ignore[return-value]
 
 
 class Translator:
@@ -57,6 +43,7 @@ class Translator:
         tokenizer: the shared tokenizer.
         name: as in `MODEL_NAMES`.
         training: what ``training.json`` says.
+        notes: what a reader should know about the model.
 
     Attributes:
         lowers_capitals: a text in capitals is read in small letters, and a note says so.
@@ -73,12 +60,14 @@ class Translator:
         *,
         name: str = "model",
         training: dict[str, Any] | None = None,
+        notes: tuple[str, ...] = (),
     ) -> None:
         self.model = model.eval()
         model.set_attn_implementation("eager")  # the fused kernels do not return weights
         self.tokenizer = tokenizer
         self.name = name
         self.training = training or {}
+        self.notes = notes
         languages = self.training.get("languages", [])
         self._languages: tuple[str, str] = (*languages,) if len(languages) == 2 else ("en", "fr")
         self._reads_english = self._languages[0] == "en"
@@ -103,6 +92,13 @@ class Translator:
     def num_parameters(self) -> int:
         """Trainable parameters, tied ones once."""
         return num_parameters(self.model)
+
+    def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
+        """Save model, tokenizer and record as a folder that `seqviz.load` and Transformers read.
+
+        The record is that of the training which made the model; the digest in it is of the weights saved here.
+        """
+        saving.save(self.model, self.tokenizer, self.training, folder)
 
     @property
     def device(self) -> torch.device:
@@ -249,7 +245,7 @@ class Translator:
         (translation,) = self._assemble(plan, self._translate_batch([unit], way, keep, prefix))
         return replace(translation, notes=(notes.forced(len(prefix)), *translation.notes))
 
-    @_inference
+    @forced.inference
     def candidates(
         self, translation: Translation, count: int = 5
     ) -> tuple[tuple[Candidate, ...], ...]:
@@ -293,7 +289,7 @@ class Translator:
             count,
         )
 
-    @_inference
+    @forced.inference
     def attend(self, source_ids: Sequence[int], target_ids: Sequence[int]) -> dict[str, np.ndarray]:
         """Attention weights of a given target: one teacher-forced pass over it.
 
@@ -310,7 +306,7 @@ class Translator:
             return {}
         return _arrays(forced.attention(self.model, self.tokenizer, source_ids, target_ids))
 
-    @_inference
+    @forced.inference
     def vector(self, translation: Translation) -> np.ndarray:
         """The one vector that the encoder of a model without attention made of the source.
 
@@ -336,7 +332,7 @@ class Translator:
         encoded = self.model.model.encoder(input_ids=input_ids, attention_mask=mask)
         return encoded.vector[0].float().cpu().numpy()
 
-    @_inference
+    @forced.inference
     def losses(self, pairs: Sequence[tuple[str, str]]) -> list[np.ndarray]:
         """Teacher-forced loss of each piece of the targets: minus its log-probability, in nats.
 
@@ -394,7 +390,7 @@ class Translator:
                 results[i] = found
         return [results[i] for i in range(len(units))]
 
-    @_inference
+    @forced.inference
     def _translate_batch(
         self, units: list[Unit], way: Search, attention: bool, prefix: tuple[int, ...] = ()
     ) -> list[list[Translation]]:

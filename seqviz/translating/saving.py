@@ -1,0 +1,23 @@
+"""A translator as a folder that `seqviz.load` and Transformers read."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from seqviz.files import file_digest
+
+
+def save(
+    model: Any, tokenizer: Any, training: dict[str, Any], folder: str | os.PathLike[str]
+) -> None:
+    """Save model, tokenizer and record; see `Translator.save_pretrained`."""
+    folder = Path(folder)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    if training:
+        record = {**training, "weights_sha256": file_digest(folder / "model.safetensors")}
+        text = json.dumps(record, indent=1) + "\n"
+        (folder / "training.json").write_text(text, encoding="utf-8")
