@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from seqviz.files import write_text
-from seqviz.measuring.markdown import fill_readme
+from seqviz.measuring.pages import fill
 
 HERE = Path(__file__).resolve().parent
 Results = dict[str, Any]
@@ -178,7 +178,7 @@ def table(folder: Path) -> str:
 
 def main() -> None:
     readme = HERE / "README.md"
-    write_text(readme, fill_readme(readme.read_text(encoding="utf-8"), table(HERE)))
+    write_text(readme, fill(readme.read_text(encoding="utf-8"), {"results": table(HERE)}))
 
 
 if __name__ == "__main__":

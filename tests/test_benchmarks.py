@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from seqviz import cli
-from seqviz.measuring.markdown import fill_readme
+from seqviz.measuring.pages import fill
 from seqviz.training import Recipe
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
@@ -30,7 +30,9 @@ def run(monkeypatch, capsys, *arguments: str) -> tuple[int, str]:
 
 def test_the_table_is_that_of_the_files():
     readme = (FOLDER / "README.md").read_text(encoding="utf-8")
-    assert readme == fill_readme(readme, table.table(FOLDER)), "run python benchmarks/table.py"
+    assert readme == fill(readme, {"results": table.table(FOLDER)}), (
+        "run python benchmarks/table.py"
+    )
 
 
 def test_every_benchmark_is_described_and_has_its_lines():

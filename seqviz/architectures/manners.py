@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 
-def source_mask(source: Tensor | None, mask: Tensor | None, pad_token_id: int) -> Tensor:
+def source_mask(source: Tensor | None, mask: Tensor | None, pad_token_id: int | None) -> Tensor:
     """1 where a source token is real, (B, S).
 
     Args:
@@ -28,8 +28,9 @@ def source_mask(source: Tensor | None, mask: Tensor | None, pad_token_id: int) -
     if source is None:
         raise ValueError("expected input_ids, inputs_embeds or encoder_outputs, got none")
     if mask is None:
-        is_ids = source.dim() == 2
-        mask = source.ne(pad_token_id) if is_ids else torch.ones_like(source[..., 0])
+        mask = torch.ones(source.shape[:2], dtype=torch.long, device=source.device)
+        if source.dim() == 2 and pad_token_id is not None:
+            mask = source.ne(pad_token_id)
     real = mask.bool()
     if not bool(real.any(dim=1).all()):
         raise ValueError("expected at least one real token in every source, got a row of padding")

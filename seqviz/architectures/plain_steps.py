@@ -19,7 +19,7 @@ from transformers.utils import output_capturing
 
 from seqviz.architectures import context, recurrent, recurrent_hub, transformer
 
-_FORWARDS = {
+_FORWARDS: dict[type[nn.Module], Any] = {
     kind: kind.forward
     for kind in (
         marian.MarianMTModel,

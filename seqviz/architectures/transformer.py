@@ -111,7 +111,8 @@ class MarianMTModel(Manners, LibraryMarian):
         given = [kwargs.get(name) for name in ("decoder_input_ids", "decoder_inputs_embeds")]
         if labels is not None and not args and all(ids is None for ids in given):
             kwargs["decoder_input_ids"] = self.prepare_decoder_input_ids_from_labels(labels)
-        output: Any = super().forward(input_ids, attention_mask, *args, labels=labels, **kwargs)
+        forward: Any = super().forward  # whose annotations ask for long tensors
+        output = forward(input_ids, attention_mask, *args, labels=labels, **kwargs)
         if num_items_in_batch is not None and labels is not None:
             # The library's loss is the mean over this part.
             share = (labels != -100).sum() / num_items_in_batch

@@ -92,7 +92,8 @@ def _load_weights(folder: Path, config: Any) -> PreTrainedModel:
     transformers_logging.disable_progress_bar()
     transformers_logging.set_verbosity_error()
     try:
-        model, info = CLASSES.get(config.model_type, AutoModelForSeq2SeqLM).from_pretrained(
+        kind: Any = CLASSES.get(config.model_type, AutoModelForSeq2SeqLM)
+        model, info = kind.from_pretrained(
             folder,
             config=config,
             dtype=torch.float32,
