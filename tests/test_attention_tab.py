@@ -237,9 +237,16 @@ def with_measured_head(service: Service, folder: Path, weights: str) -> None:
     (folder / "transformer" / "training.json").write_text('{"weights_sha256": "abc"}')
     report = {
         "models": {"transformer": {"weights_sha256": weights}},
-        "choice": {"transformer": {"layer": 1, "head": 0}},
+        "choice": {"transformer": {"layer": 0, "head": 1, "reading": "reading"}},
+        "heads": {
+            "transformer": {
+                "aer": [[0.5, 0.5], [0.3, 0.5]],
+                "best": {"predicting": {"layer": 1, "head": 0, "reading": "predicting"}},
+            }
+        },
         "results": {
-            "transformer": {"aer": {"value": 0.3333}},
+            "transformer": {"aer": {"value": 0.1111}},
+            "transformer:predicting": {"aer": {"value": 0.3333}},
             "transformer:saliency": {"aer": {"value": 0.4444}},
             "diagonal": {"aer": {"value": 0.5555}},
         },

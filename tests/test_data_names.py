@@ -128,7 +128,7 @@ _WORDS = st.lists(
 def test_no_text_breaks_swapping_and_the_same_draws_give_the_same(english, french, seed):
     assert _swap(english, french, seed) == _swap(english, french, seed)
     same_english, same_french = _swap(english, english, seed)
-    assert same_english.count(" ") >= english.count(" ") - 6
+    assert bool(same_english.strip()) == bool(english.strip())
     assert bool(same_english != english) == bool(same_french != english)
 
 

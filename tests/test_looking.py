@@ -507,11 +507,11 @@ def test_a_ranking_is_compared_with_the_other_words(
     monkeypatch.setattr(faithfulness, "removal_costs", lambda *_: np.eye(3))
     monkeypatch.setattr(faithfulness, "saliency", lambda *_: Shares())
     choice = {"toy": alignment_report.HeadChoice(0, 0, "predicting")}
-    found = faithfulness.deletion_report({"toy": tiny["lstm"]}, [pair], choice, number=10)[
+    found = faithfulness.deletion_report({"toy": tiny["lstm"]}, [pair, pair], choice, number=10)[
         "models"
     ]["toy"]
     assert found["aligned"] == {
-        "words": 3,
+        "words": 6,
         "cost": 1.0,
         "random": 0.0,
         "gain": {"value": 1.0, "low": 1.0, "high": 1.0},

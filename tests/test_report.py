@@ -60,6 +60,8 @@ def test_every_report_of_the_table_is_there_and_up_to_date(
     trainings: dict[str, Any], models_folder: Path, artefact: Artefact
 ) -> None:
     found = Report.read(models_folder / "report" / f"{artefact.name}.json")
+    if found is None and not artefact.expected:
+        return
     assert found is not None
     assert artefact.stale(found, trainings) is None, "run 'seqviz report'"
     assert found.command.startswith(artefact.command)

@@ -72,6 +72,7 @@ class Artefact:
         of: what it depends on: "weights", "corpus", "texts", "lexicon", "machine" (its speed), or "chance" (seeds).
         anew: makes it, or says None where that cannot be done here; None where `command` alone can, in hours.
         wanted: whether it belongs there even if nobody has measured it yet.
+        expected: whether the shipped weights come with it; False until it has been measured on them.
         always: made anew at every call: it takes a moment, and nothing tells that it is out of date.
         data: keys of its ``data`` that must have these values.
         otherwise: what is said where it is out of date and not made anew; ``{why}`` and ``{command}`` in it.
@@ -84,6 +85,7 @@ class Artefact:
     of: tuple[str, ...]
     anew: Callable[[Site], Report | None] | None = None
     wanted: bool = False
+    expected: bool = True
     always: bool = False
     data: Callable[[], Mapping[str, Any]] = dict
     otherwise: str = ""
@@ -232,6 +234,7 @@ ARTEFACTS = (
         name="chains",
         command="seqviz chains",
         of=("weights", "corpus", "lexicon"),
+        expected=False,
         otherwise="note: chains.json is out of date ({why}); run {command}",
         figures=lambda site, report: {"chains": figures.chains},
         block=lambda report, trainings: markdown.chains(report),

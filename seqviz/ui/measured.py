@@ -174,11 +174,16 @@ def _positions(report: Mapping[str, Any], kind: str, language: str) -> str:
 
 
 def is_older(service: Service, report: Mapping[str, Any], names: Iterable[str] = MODELS) -> bool:
-    """The report was made with other weights of these models than those that are shown."""
-    measured = Report.of(report)
+    """The report was made with other weights of these models than those that are shown.
+
+    Raises:
+        KeyError: the report says nothing of one of them: it is damaged.
+    """
     trainings = {name: service.training(name) for name in names}
     known = {n: training for n, training in trainings.items() if training.get("weights_sha256")}
-    return measured.stale(known) is not None
+    if missing := known.keys() - report["models"].keys():
+        raise KeyError(*missing)
+    return Report.of(report).stale(known) is not None
 
 
 def chosen_passages(service: Service) -> tuple[str, str | None, bool] | None:
