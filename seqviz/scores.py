@@ -173,8 +173,9 @@ def resampled(
     Returns:
         (R,); NaN where `draws` are.
     """
-    values = score(np.nan_to_num(draws) @ counts)
-    return np.where(np.isnan(draws).any(axis=-1), np.nan, values)
+    if len(counts) != 1:
+        return score(draws @ counts)
+    return np.where(np.isnan(draws[:, 0]), np.nan, score(np.nan_to_num(draws) @ counts))
 
 
 def interval(values: np.ndarray) -> tuple[float, float] | None:

@@ -454,6 +454,16 @@ def test_a_head_that_aligns_one_step_later_is_chosen_with_its_reading(
     assert both["results"]["transformer"]["recall"] == 1
 
 
+@pytest.mark.parametrize("content", ["", "{", "3", '[{"english": "a"}]', "[1]"])
+def test_a_file_that_holds_no_aligned_pairs(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "pairs.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(
+        ValueError, match=r"pairs.json: expected a list of pairs with english, .*--help"
+    ):
+        alignment_report.read_pairs(path)
+
+
 class Shares:
     """In place of saliency: shares that link nothing."""
 

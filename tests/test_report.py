@@ -55,14 +55,18 @@ def length(models_folder: Path) -> dict[str, Any]:
     return check(found.content())
 
 
+NOT_YET = {"chains": "these weights were trained on another cut of the everyday corpus"}
+"""Reports that belong to the next weights, and why they are not of these."""
+
+
 @pytest.mark.parametrize("artefact", ARTEFACTS, ids=lambda artefact: artefact.name)
 def test_every_report_of_the_table_is_there_and_up_to_date(
     trainings: dict[str, Any], models_folder: Path, artefact: Artefact
 ) -> None:
     found = Report.read(models_folder / "report" / f"{artefact.name}.json")
-    if found is None and not artefact.expected:
+    assert (found is None) == (artefact.name in NOT_YET)
+    if found is None:
         return
-    assert found is not None
     assert artefact.stale(found, trainings) is None, "run 'seqviz report'"
     assert found.command.startswith(artefact.command)
     assert bool(found.models) == ("weights" in artefact.of)

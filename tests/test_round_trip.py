@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 import torch
+from conftest import REPOSITORY
 from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments
 
 import seqviz
@@ -63,3 +65,16 @@ def test_what_a_trainer_wrote(tiny_model, tiny_tokenizer, sentence_pairs, tmp_pa
     (folder / "tokenizer.json").unlink()
     with pytest.raises(seqviz.ModelError, match=r"expected tokenizer\.json .*processing_class"):
         seqviz.load(folder)
+
+
+def test_fine_tuning_as_the_docs_show_it(tmp_path, monkeypatch):
+    """The example runs as printed; the loss of its pairs falls; what it saved is loaded."""
+    page = REPOSITORY / "docs" / "fine-tuning.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    exec(code, names)
+    assert sum(map(sum, names["translator"].losses(names["pairs"]))) < 0.8 * names["before"]
+    text = "The kettle is cold."
+    assert seqviz.load("my-kettle").translate(text).text == names["translator"].translate(text).text
+    assert seqviz.load("my-model/checkpoint-10").notes

@@ -102,11 +102,12 @@ def stepper_for(model: PreTrainedModel) -> ModelStepper:
 
     **The rule.** Nothing of a model is kept from one search to the next. A model that computes what it was built
     to compute gets the fast step, which reads the storage of the parameters themselves: any change of their
-    numbers or device counts. All others get the plain step, which calls the model's own
-    ``forward`` as ``generate`` does: one with a hook on any module (forward or backward; those that Transformers
-    leaves behind do not count), a module of another class or with a ``forward`` of its own (a replaced or wrapped
-    layer, a parametrization, pruning before ``prune.remove``), a bias more or less, quantised weights, and
-    every model of 16 bits or under ``torch.autocast``, where another order of sums would give other tokens. `is_as_built` looks at each module at the start of each search.
+    numbers or device counts. All others get the plain step, which calls the model's own ``forward`` as
+    ``generate`` does: one with a hook on any module (forward or backward; those that Transformers leaves behind
+    do not count), a module of another class or with a ``forward`` of its own (a replaced or wrapped layer, a
+    parametrization, pruning before ``prune.remove``), a bias more or less, quantised weights, and every model
+    of 16 bits or under ``torch.autocast``, where another order of sums would give other tokens. `is_as_built`
+    looks at each module at the start of each search.
 
     Raises:
         TypeError: a model that is none of the project's.

@@ -17,19 +17,31 @@ from seqviz.cli.options import (
 )
 from seqviz.lab.commands import lab
 
+Out = Annotated[Path, typer.Option(help="JSON file that the report is written to.")]
+Models = Annotated[
+    list[str] | None,
+    typer.Option(help="A shipped model or a model folder; several times; all four if left out."),
+]
+Resamples = Annotated[int, typer.Option(min=10, help="Of the bootstrap.")]
+Work = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder that remembers outputs, so that one can go on; in the user's cache if left out."
+    ),
+]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Processes, one thread each; one a core if left out.")
+]
+Device = Annotated[str | None, typer.Option(help='"cpu", "cuda", …')]
+
 
 @app.command(no_args_is_help=True)
 def evaluate(
     data: Annotated[
         Path, typer.Option(help="Corpus file (document, source, target; plain, .gz or .xz).")
     ],
-    out: Annotated[Path, typer.Option(help="JSON file that the report is written to.")],
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A shipped model or a model folder; several times; all four if left out."
-        ),
-    ] = None,
+    out: Out,
+    model: Models = None,
     sample: Annotated[
         int | None,
         typer.Option(
@@ -38,23 +50,16 @@ def evaluate(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the sample and of the resamples.")] = 1,
     beams: Annotated[int, typer.Option(min=1, max=32, help="1 is greedy search.")] = 1,
-    resamples: Annotated[int, typer.Option(min=10, help="Of the bootstrap.")] = 1_000,
+    resamples: Resamples = 1_000,
     runs: Annotated[
         bool, typer.Option(help="Also the same-content curve; for a corpus in document order.")
     ] = True,
     prediction: Annotated[
         Path | None, typer.Option(help="Prediction whose hypotheses the report answers.")
     ] = None,
-    work: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder that remembers outputs, so that one can go on; in the user's cache if left out."
-        ),
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes, one thread each; one a core if left out.")
-    ] = None,
-    device: Annotated[str | None, typer.Option(help='"cpu", "cuda", …')] = None,
+    work: Work = None,
+    workers: Workers = None,
+    device: Device = None,
 ) -> None:
     """Measure quality by sentence length: BLEU, chrF and loss with intervals, two curves, the effect.
 
@@ -64,8 +69,7 @@ def evaluate(
     seqviz evaluate --data test.tsv.xz --model lstm --model my-models/lstm-wide --out mine.json
     """
     folders = model_folders(model)
-    if out.is_dir():
-        raise UsageError(f"expected a file for --out, got the folder {out}; name a file in it")
+    _check_file(out)
     if prediction and not prediction.is_file():
         raise UsageError(f"expected a prediction at {prediction}, found none; check the path")
     from seqviz.measuring.evaluate import by_length
@@ -91,7 +95,7 @@ def evaluate(
 @app.command(no_args_is_help=True)
 def chains(
     data: Annotated[Path, typer.Option(help="Corpus file of short sentences; plain, .gz or .xz.")],
-    out: Annotated[Path, typer.Option(help="JSON file that the report is written to.")],
+    out: Out,
     training: Annotated[
         list[Path] | None,
         typer.Option(
@@ -99,25 +103,13 @@ def chains(
             "second time without pairs whose French side stands there."
         ),
     ] = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A shipped model or a model folder; several times; all four if left out."
-        ),
-    ] = None,
+    model: Models = None,
     sample: Annotated[int, typer.Option(min=48, help="At most so many sentences.")] = 2_000,
     seed: Annotated[int, typer.Option(min=0, help="Of the sample, orders and resamples.")] = 1,
-    resamples: Annotated[int, typer.Option(min=10, help="Of the bootstrap.")] = 1_000,
-    work: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder that remembers outputs, so that one can go on; in the user's cache if left out."
-        ),
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes, one thread each; one a core if left out.")
-    ] = None,
-    device: Annotated[str | None, typer.Option(help='"cpu", "cuda", …')] = None,
+    resamples: Resamples = 1_000,
+    work: Work = None,
+    workers: Workers = None,
+    device: Device = None,
 ) -> None:
     """Measure what a model forgets: the same everyday sentences alone, and in chains of 2, 4, 8 and 12.
 
@@ -128,8 +120,7 @@ def chains(
     --out models/report/chains.json
     """
     folders = model_folders(model)
-    if out.is_dir():
-        raise UsageError(f"expected a file for --out, got the folder {out}; name a file in it")
+    _check_file(out)
     from seqviz.measuring.evaluate import by_chains
 
     by_chains(
@@ -158,13 +149,8 @@ def quality(
             "several times.",
         ),
     ],
-    out: Annotated[Path, typer.Option(help="JSON file that the report is written to.")],
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A shipped model or a model folder; several times; all four if left out."
-        ),
-    ] = None,
+    out: Out,
+    model: Models = None,
     sample: Annotated[
         int | None,
         typer.Option(min=1, help="At most so many sentences of a set, at even distances."),
@@ -172,17 +158,10 @@ def quality(
     beams: Annotated[
         int, typer.Option(min=2, max=32, help="Width of the search beside greedy search.")
     ] = 4,
-    resamples: Annotated[int, typer.Option(min=10, help="Of the bootstrap.")] = 1_000,
-    work: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder that remembers outputs, so that one can go on; in the user's cache if left out."
-        ),
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes, one thread each; one a core if left out.")
-    ] = None,
-    device: Annotated[str | None, typer.Option(help='"cpu", "cuda", …')] = None,
+    resamples: Resamples = 1_000,
+    work: Work = None,
+    workers: Workers = None,
+    device: Device = None,
 ) -> None:
     """Measure BLEU, chrF and loss on whole test sets, greedy and with a beam.
 
@@ -220,12 +199,7 @@ def quality(
 
 @app.command()
 def probes(
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A shipped model or a model folder; several times; all four if left out."
-        ),
-    ] = None,
+    model: Models = None,
     out: Annotated[
         Path | None, typer.Option(help="JSON file that the report with all outputs is written to.")
     ] = None,
@@ -345,3 +319,8 @@ def report(
 
 
 app.add_typer(lab, name="lab")
+
+
+def _check_file(out: Path) -> None:
+    if out.is_dir():
+        raise UsageError(f"expected a file for --out, got the folder {out}; name a file in it")

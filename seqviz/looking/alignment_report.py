@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,10 +44,28 @@ def aligned_pairs() -> list[dict[str, Any]]:
     return handwritten.texts("aligned")
 
 
+def read_pairs(path: Path) -> list[dict[str, Any]]:
+    """Aligned pairs of a JSON file.
+
+    Raises:
+        ValueError: no list of pairs with ``english``, ``french``, ``sure`` and ``possible``.
+    """
+    try:
+        pairs = json.loads(path.read_text(encoding="utf-8"))
+        return [{key: pair[key] for key in _PARTS} for pair in pairs]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path}: expected a list of pairs with {', '.join(_PARTS)}, got something else "
+            f"({type(error).__name__}: {error}); see 'seqviz alignment --help'"
+        ) from error
+
+
+_PARTS = ("english", "french", "sure", "possible")
+
+
 def pairs_digest(pairs: Sequence[Mapping[str, Any]]) -> str:
     """SHA-256 of texts and links, so that a report can tell that they have changed."""
-    keys = ("english", "french", "sure", "possible")
-    content = json.dumps([[pair[key] for key in keys] for pair in pairs], ensure_ascii=False)
+    content = json.dumps([[pair[key] for key in _PARTS] for pair in pairs], ensure_ascii=False)
     return hashlib.sha256(content.encode("utf-8")).hexdigest()
 
 

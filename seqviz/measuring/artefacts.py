@@ -7,7 +7,6 @@ made anew, which figures are drawn from it and what the docs say of it. `bring_u
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -72,7 +71,6 @@ class Artefact:
         of: what it depends on: "weights", "corpus", "texts", "lexicon", "machine" (its speed), or "chance" (seeds).
         anew: makes it, or says None where that cannot be done here; None where `command` alone can, in hours.
         wanted: whether it belongs there even if nobody has measured it yet.
-        expected: whether the shipped weights come with it; False until it has been measured on them.
         always: made anew at every call: it takes a moment, and nothing tells that it is out of date.
         data: keys of its ``data`` that must have these values.
         otherwise: what is said where it is out of date and not made anew; ``{why}`` and ``{command}`` in it.
@@ -85,7 +83,6 @@ class Artefact:
     of: tuple[str, ...]
     anew: Callable[[Site], Report | None] | None = None
     wanted: bool = False
-    expected: bool = True
     always: bool = False
     data: Callable[[], Mapping[str, Any]] = dict
     otherwise: str = ""
@@ -163,7 +160,7 @@ def attention_report(models: Path, trainings: Trainings, public: Path | None = N
         public: JSON file of pairs that other people aligned, as `looking.alignment.head_error_rates` has them.
     """
     pairs = alignment.aligned_pairs()
-    others = json.loads(public.read_text(encoding="utf-8")) if public else []
+    others = alignment.read_pairs(public) if public else []
     translators = {name: load(models / name) for name in trainings}
     data = {
         "name": handwritten.NAME,
@@ -234,7 +231,6 @@ ARTEFACTS = (
         name="chains",
         command="seqviz chains",
         of=("weights", "corpus", "lexicon"),
-        expected=False,
         otherwise="note: chains.json is out of date ({why}); run {command}",
         figures=lambda site, report: {"chains": figures.chains},
         block=lambda report, trainings: markdown.chains(report),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
-from seqviz.files import file_digest
+from seqviz.files import file_digest, write_json
 
 
 def save(
@@ -19,5 +18,4 @@ def save(
     tokenizer.save_pretrained(folder)
     if training:
         record = {**training, "weights_sha256": file_digest(folder / "model.safetensors")}
-        text = json.dumps(record, indent=1) + "\n"
-        (folder / "training.json").write_text(text, encoding="utf-8")
+        write_json(folder / "training.json", record)
