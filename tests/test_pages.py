@@ -42,7 +42,16 @@ def code(page: Path, language: str) -> list[str]:
 
 def test_there_are_the_pages_that_the_readme_promises():
     found = [page.relative_to(ROOT).as_posix() for page in PAGES]
-    docs = ("api", "decoding", "deploying", "lab", "measuring", "results", "training")
+    docs = (
+        "api",
+        "decoding",
+        "deploying",
+        "fine-tuning",
+        "lab",
+        "measuring",
+        "results",
+        "training",
+    )
     assert found == ["README.md", "README.zh.md", *(f"docs/{name}.md" for name in docs)]
     assert len(TEXTS[ROOT / "README.md"].splitlines()) <= 120
 
