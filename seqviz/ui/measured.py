@@ -181,7 +181,7 @@ def is_older(service: Service, report: Mapping[str, Any], names: Iterable[str] =
     """
     trainings = {name: service.training(name) for name in names}
     known = {n: training for n, training in trainings.items() if training.get("weights_sha256")}
-    if missing := known.keys() - report["models"].keys():
+    if missing := known.keys() - report.get("models", {}).keys():
         raise KeyError(*missing)
     return Report.of(report).stale(known) is not None
 
