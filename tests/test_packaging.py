@@ -38,6 +38,7 @@ LAYERS = [
         *(
             "looking",
             "coverage",
+            "meaning",
             "drawing.export",
             "plotting",
             "probes",

@@ -64,12 +64,12 @@ _AFTER_HYPHEN = frozenset(
 _KEPT_WHOLE = frozenset(("rendez-vous",))
 _LONGEST_STEMMED = 40
 _SHORTEST_STEMMED = 4
-_PLAIN = str.maketrans({"\u2019": "'", "\u02bc": "'", "\u2010": "-", "\u2011": "-", "\u00ad": None})
+PLAIN = str.maketrans({"\u2019": "'", "\u02bc": "'", "\u2010": "-", "\u2011": "-", "\u00ad": None})
 
 
 def _plain(text: str) -> str:
     """Plain apostrophes and hyphens, composed accents, numbers without thousands separators."""
-    text = unicodedata.normalize("NFC", text.translate(_PLAIN))
+    text = unicodedata.normalize("NFC", text.translate(PLAIN))
     return _THOUSANDS.sub(lambda found: re.sub(r"\D", "", found[0]), text)
 
 
