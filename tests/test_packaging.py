@@ -27,6 +27,7 @@ LAYERS = [
         "scores",
         "shipped",
         "language",
+        "text_languages",
         "handwritten",
         "digits",
         "pieces",
