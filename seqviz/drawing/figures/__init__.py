@@ -4,7 +4,8 @@
     figures.save(figure, "attention.svg")
 
 No pyplot, no change of global settings, no file but in `save`, no model. Every figure is new and
-belongs to the caller alone, so that many threads can draw at once.
+belongs to the caller alone, so that many threads can draw at once. Style sheets and settings of the
+caller change nothing in it.
 """
 
 from __future__ import annotations

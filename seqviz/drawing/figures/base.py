@@ -10,12 +10,12 @@ import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from functools import lru_cache
+from functools import lru_cache, wraps
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ParamSpec
 
 import numpy as np
-from matplotlib import font_manager, rc_context
+from matplotlib import font_manager, rc_context, rcParams, rcParamsDefault
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -69,6 +69,14 @@ class LabelledFigure(Figure):
         """Say in the legend what is drawn."""
         drawn.set_label(self.language.within(self.table).say(key, **values))
         self.named[drawn] = key, values
+
+    def draw(self, renderer: Any) -> None:
+        with own_settings():
+            super().draw(renderer)
+
+    def savefig(self, fname: Any, **options: Any) -> None:
+        with own_settings():
+            super().savefig(fname, **options)
 
 
 def clean_axes(axes: Axes) -> None:
@@ -220,6 +228,11 @@ def families(text: str) -> list[str]:
 # Files
 
 _LOCK = threading.RLock()
+_WINDOWS = ("backend", "interactive")  # asking for the backend would choose one
+_FILES = ("svg.", "pdf.", "ps.", "savefig.bbox", "savefig.pad", "savefig.dpi", "savefig.format")
+_SAVED = {"svg.fonttype": "none", "svg.hashsalt": "seqviz", "pdf.fonttype": 42}
+
+P = ParamSpec("P")
 
 
 @contextmanager
@@ -232,6 +245,37 @@ def changed_settings(changed: Any = None) -> Iterator[None]:
     with _LOCK, rc_context(changed) if changed else nullcontext(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield
+
+
+@contextmanager
+def own_settings(
+    changed: dict[str, Any] | None = None, kept: tuple[str, ...] = _FILES
+) -> Iterator[None]:
+    """The settings that matplotlib comes with, whatever style the caller has, and those of `changed`.
+
+    Args:
+        kept: beginnings of the names that stay as the caller has them: what a file holds, such as letters
+            or outlines.
+    """
+    with _LOCK:
+        wanted = {
+            name: value
+            for name, value in dict.items(rcParamsDefault)
+            if not name.startswith(_WINDOWS + kept) and dict.__getitem__(rcParams, name) != value
+        }
+        with changed_settings({**wanted, **(changed or {})}):
+            yield
+
+
+def in_own_style(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+    """The function draws alike in every style of the caller, and leaves the style as it was."""
+
+    @wraps(draw)
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> Figure:
+        with own_settings():
+            return draw(*args, **kwargs)
+
+    return drawn
 
 
 def save(
@@ -279,9 +323,9 @@ def save(
     metadata: dict[str, Any] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[
         format
     ]
-    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "seqviz", "pdf.fonttype": 42}
+    own = isinstance(figure, LabelledFigure)
     try:
-        with changed_settings(settings):
+        with own_settings(_SAVED, kept=()) if own else changed_settings(_SAVED):
             figure.savefig(
                 target, format=format, dpi=72 if format == "svg" else dpi, metadata=metadata
             )

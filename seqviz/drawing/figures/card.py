@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from seqviz.drawing.figures.base import LabelledFigure, families
+from seqviz.drawing.figures.base import LabelledFigure, families, in_own_style
 from seqviz.drawing.names import name_of
 from seqviz.drawing.styles import FAINT, INK, label_width, shorten, style_of, visible
 
@@ -17,6 +17,7 @@ LINES, LINE_WIDTH = 4, 34.0
 """Most lines of the sentence, and their width in em."""
 
 
+@in_own_style
 def share_card(
     sentence: str,
     found: Mapping[str, tuple[int, int] | None],

@@ -9,7 +9,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from seqviz.drawing.figures.base import LabelledFigure, add_legend, add_line, clean_axes
+from seqviz.drawing.figures.base import (
+    LabelledFigure,
+    add_legend,
+    add_line,
+    clean_axes,
+    in_own_style,
+)
 from seqviz.drawing.styles import FAINT, INK, style_of
 
 TEXTS = "chains.figure"
@@ -18,6 +24,7 @@ TEXTS = "chains.figure"
 MEASURES = ("bleu", "forgotten")
 
 
+@in_own_style
 def chains(report: Mapping[str, Any], *, which: str = "all", language: str = "en") -> Figure:
     """BLEU and the share of known words that are forgotten, over the words held at once.
 

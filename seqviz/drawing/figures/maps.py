@@ -15,6 +15,7 @@ from seqviz.drawing.figures.base import (
     LabelledFigure,
     changed_settings,
     families,
+    in_own_style,
 )
 from seqviz.drawing.names import name_of, which
 from seqviz.drawing.styles import FAINT, INK, diverging_ramp, ramp, shorten, style_of, visible
@@ -25,6 +26,7 @@ TEXTS = "attention.figure"
 """Table of the words of all figures here."""
 
 
+@in_own_style
 def attention(
     map: AttentionMap,
     layer: int | None = None,
@@ -54,6 +56,7 @@ def attention(
     return figure
 
 
+@in_own_style
 def attention_side_by_side(
     maps: Sequence[tuple[AttentionMap, int | None, int | None]],
     *,
@@ -251,6 +254,7 @@ def _say_heading(
     figure.say_by(text, words)
 
 
+@in_own_style
 def vector(
     numbers: np.ndarray, *, model: str, language: str = "en", title: str | None = None
 ) -> Figure:

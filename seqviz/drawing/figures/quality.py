@@ -15,6 +15,7 @@ from seqviz.drawing.figures.base import (
     add_legend,
     add_line,
     clean_axes,
+    in_own_style,
 )
 from seqviz.drawing.styles import FAINT, INK, style_of
 
@@ -26,6 +27,7 @@ TEXTS = "length.figure"
 """Table of the words of all figures here."""
 
 
+@in_own_style
 def length_curve(
     report: Mapping[str, Any],
     *,
@@ -59,6 +61,7 @@ def length_curve(
     return figure
 
 
+@in_own_style
 def length_curves(
     report: Mapping[str, Any], *, metric: str = "bleu", language: str = "en"
 ) -> Figure:
@@ -182,6 +185,7 @@ def _middle(bucket: Mapping[str, Any]) -> float:
     return float(bucket.get("words") or (bucket["low"] + bucket["high"]) / 2)
 
 
+@in_own_style
 def where_it_breaks(report: Mapping[str, Any], *, language: str = "en") -> Figure:
     """Loss by position in the target, and words found by position in the source, in long sentences.
 
@@ -271,6 +275,7 @@ def _draw_histogram(figure: LabelledFigure, axes: Axes, counts: Any) -> None:
 # Losses
 
 
+@in_own_style
 def loss_curves(trainings: Mapping[str, Mapping[str, Any]], *, language: str = "en") -> Figure:
     """Loss over target tokens seen: training thin, validation with markers.
 

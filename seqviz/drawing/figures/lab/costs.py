@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from seqviz.drawing.figures.base import add_legend_below, add_line
+from seqviz.drawing.figures.base import add_legend_below, add_line, in_own_style
 from seqviz.drawing.figures.lab.panels import add_panels, add_titles, doubling_axis, new_figure
 from seqviz.drawing.styles import FAINT, INK, MODEL_STYLES, style_of
 
@@ -24,6 +24,7 @@ STYLES = {
 }
 
 
+@in_own_style
 def cost(report: Mapping[str, Any], *, language: str = "en", width: int | None = None) -> Figure:
     """Time, memory and use of the hardware of one layer by length, and what generation costs.
 
@@ -114,6 +115,7 @@ def _few_labels(axes: Axes) -> FuncFormatter:
     return FuncFormatter(label)
 
 
+@in_own_style
 def training_cost(report: Mapping[str, Any], *, language: str = "en") -> Figure:
     """Loss of the trained models by target tokens, by operations and by seconds.
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
-from seqviz.drawing.figures.base import add_legend_below, power_of_ten
+from seqviz.drawing.figures.base import add_legend_below, in_own_style, power_of_ten
 from seqviz.drawing.figures.lab.panels import DASHES, add_panels, add_titles, new_figure
 from seqviz.drawing.styles import FAINT, MODEL_STYLES, style_of, visible
 
@@ -19,6 +19,7 @@ GRADIENT_FLOOR = 1e-6
 """Smallest relative gradient that is drawn; the curves of a fading one go on below."""
 
 
+@in_own_style
 def gradient(report: Mapping[str, Any], *, language: str = "en") -> Figure:
     """How a gradient fades with distance: before training, and after it in both directions.
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from seqviz.drawing.figures.base import LabelledFigure, add_legend_below, add_line
+from seqviz.drawing.figures.base import LabelledFigure, add_legend_below, add_line, in_own_style
 from seqviz.drawing.figures.lab.panels import (
     DASHES,
     add_note,
@@ -73,6 +73,7 @@ def _chance_line(figure: LabelledFigure, axes: Axes, chance: float, end: str = "
     figure.say(note, "chance").set(fontsize=8.5, color=INK)
 
 
+@in_own_style
 def recall(report: Mapping[str, Any], *, language: str = "en") -> Figure:
     """Right answers after a stretch of noise: trained at one distance, trained on all, and on the way.
 
@@ -117,6 +118,7 @@ def recall(report: Mapping[str, Any], *, language: str = "en") -> Figure:
     return figure
 
 
+@in_own_style
 def capacity(report: Mapping[str, Any], *, language: str = "en") -> Figure:
     """How long a sequence is copied through a state of some width, and where copying first fails.
 
@@ -214,6 +216,7 @@ def _percent_axis(axes: Axes, last: int) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
+@in_own_style
 def extrapolation(report: Mapping[str, Any], *, language: str = "en") -> Figure:
     """Right answers by length, within the trained lengths and beyond them: one panel a task.
 
