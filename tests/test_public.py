@@ -381,6 +381,103 @@ def test_without_the_package_the_check_says_what_to_install(monkeypatch):
 
 
 # ---------------------------------------------------------------------------------------------
+# Languages that are written shorter or longer
+
+CHINESE = [
+    ("OK.", "好的。"),
+    ("Go on.", "继续吧。"),
+    ("Good morning.", "早上好。"),
+    ("Where is the station?", "车站在哪里？"),
+    ("I would like a cup of tea, please.", "请给我一杯茶。"),
+    ("She has lived in this city for twelve years.", "她在这座城市住了十二年。"),
+    ("My brother works in a small shop near the river.", "我哥哥在河边的一家小商店工作。"),
+    ("It rained all day, so we stayed at home and read.", "下了一整天雨，所以我们待在家里看书。"),
+    ("The train to the north leaves at half past seven.", "开往北方的火车七点半出发。"),
+    ("If you have any questions, ask the teacher after class.", "如果有问题，下课后请问老师。"),
+]
+
+
+def test_pairs_of_languages_written_shorter_are_kept(tmp_path):
+    pairs = [Pair("d", *pair) for pair in CHINESE]
+    wrong = [
+        Pair("d", "No.", "我们昨天在车站等了很久，可是火车没有来。"),
+        Pair("d", "The bridge over the river was closed for the whole winter.", "早。"),
+    ]
+    report = made([*pairs, *wrong], tmp_path, languages=("en", "zh"))
+    assert rows(tmp_path, "train") == pairs
+    assert report["dropped"] == {"lengths differ": 2}
+    assert 0.25 < report["settings"]["typical_ratio"] < 0.4
+    assert all(Cleaner(("en", "zh")).clean(pair) == "lengths differ" for pair in pairs[3:])
+    report = made([Pair("d", b, a) for _, a, b in pairs], tmp_path, languages=("zh", "en"))
+    assert report["pairs"]["train"] == len(pairs) and report["dropped"] == {}
+    assert 2.5 < report["settings"]["typical_ratio"] < 4
+
+
+def test_languages_of_like_length_keep_the_plain_rule(tmp_path):
+    longer = [Pair("d", f"{'a' * n} {n}", f"{'b' * int(1.3 * n)} {n}") for n in range(20, 60)]
+    report = made([*longer, Pair("d", "word " * 10, "mot")], tmp_path)
+    assert "typical_ratio" not in report["settings"]
+    assert report["dropped"] == {"lengths differ": 1}
+
+
+def test_a_long_chinese_text_in_another_language_is_dropped():
+    cleaner = Cleaner(("en", "zh"), lambda text: "ko" if "이" in text else "en", 0.5)
+    short, long = "이것은 책입니다", "이것은 아주 긴 문장이고 다른 언어로 쓰였습니다"
+    assert isinstance(cleaner.clean(Pair("d", "This is a book.", short)), Pair)
+    assert cleaner.clean(Pair("d", "This is one long sentence in it.", long)) == "other language"
+
+
+def test_a_corpus_of_which_a_third_is_dropped_is_not_written(tmp_path, monkeypatch, capsys):
+    english = [f"Sentence {n} is here." for n in range(6)]
+    french = [f"La phrase {n} est ici." for n in range(4)] + ["Non.", "Oui."]
+    (tmp_path / "a.en").write_text("\n".join(english) + "\n", encoding="utf-8")
+    (tmp_path / "a.fr").write_text("\n".join(french) + "\n", encoding="utf-8")
+    files = ("europarl", str(tmp_path / "a.en"), str(tmp_path / "a.fr"), "--no-language-check")
+    out = tmp_path / "out"
+    code, said = run(monkeypatch, capsys, *files, "--out", str(out))
+    assert code == 1 and "2 of 6 (33%) are dropped for one reason, lengths differ" in said
+    assert "nothing is written" in said and "--accept-dropped" in said
+    assert len(said.strip().splitlines()) == 1 and not list(out.iterdir())
+    code, said = run(monkeypatch, capsys, *files, "--out", str(out), "--accept-dropped")
+    assert code == 0 and "dropped 2: lengths differ" in said and len(rows(out, "train")) == 4
+
+
+def test_what_reading_dropped_counts_as_well(tmp_path):
+    counts = Counter({"not UTF-8": 3, "line too long": 1})
+    pairs = [Pair("d", f"word {n}", f"mot {n}") for n in range(4)]
+    with pytest.raises(CorpusError, match=r"3 of 8 \(38%\) are dropped for one reason, not UTF-8"):
+        build(pairs, tmp_path, Cleaner(EN_FR), HeldOut(share=0.0), counts, {})
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--target", "xx"], "expected a language as a code of ISO 639-1"),
+        (["--source", "fr"], "expected two different languages, got fr twice"),
+        (["--languages", "eng-fra"], "got 'eng'"),
+    ],
+)
+def test_wrong_languages_are_refused_in_one_line(tmp_path, monkeypatch, capsys, options, said):
+    files = ("tatoeba", str(tmp_path / "a.zip"), "--out", str(tmp_path / "out"))
+    code, output = run(monkeypatch, capsys, *files, *options)
+    assert code == 2 and said in output
+
+
+def test_source_and_target_go_before_languages(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "cmn.txt"
+    path.write_text("".join(f"{a}\t{b}\tCC\n" for a, b in CHINESE), encoding="utf-8")
+    out = tmp_path / "out"
+    options = ("--source", "zh", "--target", "en", "--no-language-check", "--held-out", "0")
+    code, _ = run(monkeypatch, capsys, "tatoeba", str(path), "--out", str(out), *options)
+    assert code == 0
+    assert json.loads((out / "corpus.json").read_text(encoding="utf-8"))["languages"] == [
+        "zh",
+        "en",
+    ]
+    assert rows(out, "train")[0][1:] == ("好的。", "OK.")
+
+
+# ---------------------------------------------------------------------------------------------
 # Holding out and writing
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seqviz.cli.application import app
-from seqviz.cli.options import Languages, language_pair
+from seqviz.cli.options import Languages, SourceLanguage, TargetLanguage, language_pair
 
 if TYPE_CHECKING:
     from seqviz.data.pairs import Pair
@@ -50,6 +50,10 @@ Apart = Annotated[
 CheckLanguage = Annotated[
     bool, typer.Option("--language-check/--no-language-check", help="Drop text of other languages.")
 ]
+AcceptDropped = Annotated[
+    bool,
+    typer.Option("--accept-dropped", help="Go on where a third or more is dropped for one reason."),
+]
 
 
 @corpus_app.command("europarl", no_args_is_help=True)
@@ -63,11 +67,14 @@ def corpus_europarl(
     ],
     out: CorpusFolder,
     languages: Languages = "en-fr",
+    source: SourceLanguage = None,
+    target: TargetLanguage = None,
     dev: DevPattern = None,
     test: TestPattern = None,
     held_out: Share = 0.01,
     apart: Apart = None,
     language_check: CheckLanguage = True,
+    accept_dropped: AcceptDropped = False,
 ) -> None:
     """Build a corpus out of Europarl, release v7.
 
@@ -76,7 +83,7 @@ def corpus_europarl(
     from seqviz.data.public import read_europarl
     from seqviz.data.sets import HeldOut
 
-    both = language_pair(languages)
+    both = language_pair(languages, source, target)
     _build(
         lambda counts: read_europarl(paths, both, counts),
         paths,
@@ -85,6 +92,7 @@ def corpus_europarl(
         HeldOut(dev, test, held_out),
         language_check,
         apart or [],
+        accept_dropped,
     )
 
 
@@ -96,9 +104,12 @@ def corpus_tatoeba(
     ],
     out: CorpusFolder,
     languages: Languages = "en-fr",
+    source: SourceLanguage = None,
+    target: TargetLanguage = None,
     held_out: Share = 0.01,
     apart: Apart = None,
     language_check: CheckLanguage = True,
+    accept_dropped: AcceptDropped = False,
 ) -> None:
     """Build a corpus out of everyday sentences of Tatoeba.
 
@@ -107,7 +118,7 @@ def corpus_tatoeba(
     from seqviz.data.public import read_tatoeba
     from seqviz.data.sets import HeldOut
 
-    both = language_pair(languages)
+    both = language_pair(languages, source, target)
     _build(
         lambda counts: read_tatoeba(path, both, counts),
         [path],
@@ -116,6 +127,7 @@ def corpus_tatoeba(
         HeldOut(share=held_out),
         language_check,
         apart or [],
+        accept_dropped,
     )
 
 
@@ -126,6 +138,8 @@ def corpus_dataset(
     ],
     out: CorpusFolder,
     languages: Languages = "en-fr",
+    source: SourceLanguage = None,
+    target: TargetLanguage = None,
     subset: Annotated[str | None, typer.Option(help="Configuration of a name on the Hub.")] = None,
     split: Annotated[str, typer.Option(help="Which part of the dataset.")] = "train",
     dev: DevPattern = None,
@@ -133,6 +147,7 @@ def corpus_dataset(
     held_out: Share = 0.01,
     apart: Apart = None,
     language_check: CheckLanguage = True,
+    accept_dropped: AcceptDropped = False,
 ) -> None:
     """Build a corpus out of a dataset with a column "translation".
 
@@ -141,7 +156,7 @@ def corpus_dataset(
     from seqviz.data.public import read_dataset
     from seqviz.data.sets import HeldOut
 
-    both = language_pair(languages)
+    both = language_pair(languages, source, target)
     _build(
         lambda counts: read_dataset(name, both, counts, subset=subset, split=split),
         [],
@@ -150,6 +165,7 @@ def corpus_dataset(
         HeldOut(dev, test, held_out),
         language_check,
         apart or [],
+        accept_dropped,
     )
 
 
@@ -161,6 +177,7 @@ def _build(
     held_out: HeldOut,
     check: bool,
     apart: list[Path],
+    accept_dropped: bool,
 ) -> None:
     from seqviz.data.cleaning import Cleaner, language_check
     from seqviz.data.sets import build
@@ -174,7 +191,9 @@ def _build(
             {"name": path.name, "sha256": file_digest(path)} for path in files if path.is_file()
         ],
     }
-    report = build(read(counts), out, cleaner, held_out, counts, about, apart)
+    report = build(
+        read(counts), out, cleaner, held_out, counts, about, apart, accept_dropped=accept_dropped
+    )
     for name, number in report["dropped"].items():
         typer.echo(f"dropped {number:,}: {name}", err=True)
     for name, number in report["pairs"].items():

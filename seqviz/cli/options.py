@@ -31,7 +31,15 @@ Noise = Annotated[
 JoinProbability = Annotated[
     float, typer.Option(min=0, max=1, help="Share of examples that join 2 to 8 sentences.")
 ]
-Languages = Annotated[str, typer.Option(help="Source and target, such as en-fr.")]
+Languages = Annotated[
+    str, typer.Option(help="Source and target, codes of ISO 639-1 such as en-fr.")
+]
+SourceLanguage = Annotated[
+    str | None, typer.Option("--source", help="Language of the source alone, such as en.")
+]
+TargetLanguage = Annotated[
+    str | None, typer.Option("--target", help="Language of the target alone, such as zh.")
+]
 TokenizerFolder = Annotated[Path, typer.Option(help="Folder of the shared tokenizer.")]
 HeldOut = Annotated[
     list[Path] | None,
@@ -111,8 +119,18 @@ def model_folders(names: list[str] | None) -> dict[str, Path]:
     return folders
 
 
-def language_pair(text: str) -> tuple[str, str]:
-    first, _, second = text.lower().partition("-")
-    if not (first.isalpha() and second.isalpha()) or first == second:
-        raise UsageError(f"expected --languages such as en-fr, two different ones, got {text!r}")
-    return first, second
+def language_pair(
+    languages: str, source: str | None = None, target: str | None = None
+) -> tuple[str, str]:
+    """The codes of --languages, --source and --target, of which the latter two go before."""
+    from seqviz.text_languages import LanguageError, LanguagePair
+
+    first, dash, second = languages.lower().partition("-")
+    if not dash:
+        raise UsageError(
+            f"expected --languages such as en-fr, two different ones, got {languages!r}"
+        )
+    try:
+        return LanguagePair.of((source or first).lower(), (target or second).lower()).codes
+    except LanguageError as error:
+        raise UsageError(str(error)) from None

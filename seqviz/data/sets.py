@@ -22,13 +22,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from seqviz.data.cleaning import MAX_RATIO, Cleaner
+from seqviz.data.cleaning import MAX_RATIO, Cleaner, TypicalRatio
 from seqviz.data.pairs import CorpusError, Pair, read_pairs
 from seqviz.data.public import BLOCK, MAX_LINE, Counts
 from seqviz.files import file_digest, write_json
 from seqviz.version import versions
 
 SETS = ("train", "dev", "test")
+
+MANY = 1 / 3
+"""A corpus of which such a share is dropped for one reason is seldom what it is taken for."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,8 @@ def build(
     counts: Counts,
     about: dict[str, Any],
     apart: Iterable[str | os.PathLike[str]] = (),
+    *,
+    accept_dropped: bool = False,
 ) -> dict[str, Any]:
     """Clean pairs, hold some out and write the corpus files.
 
@@ -79,10 +84,11 @@ def build(
         counts: what reading has counted; goes on here.
         about: command, files and digests, for the report.
         apart: corpus files, such as other test sets, none of whose sides may stand in training.
+        accept_dropped: write also what is left of a corpus of which a third or more is dropped for one reason.
     Returns:
         the report, as ``corpus.json`` holds it.
     Raises:
-        CorpusError: nothing is left to train on.
+        CorpusError: nothing is left to train on, or too much is dropped for one reason; nothing is written.
     """
     out, apart = Path(out), list(apart)
     out.mkdir(parents=True, exist_ok=True)
@@ -97,6 +103,8 @@ def build(
                 f"expected pairs to train on, got none of {counts['read']:,} ({dropped or 'none read'}); "
                 "check the files, --languages and what is held out"
             )
+        if not accept_dropped:
+            _check_dropped(counts, cleaner)
         report = {
             "schema": 1,
             **about,
@@ -109,7 +117,7 @@ def build(
                 "apart": [{"name": Path(p).name, "sha256": file_digest(p)} for p in apart],
             },
             "language_check": cleaner.identify is not None,
-            "settings": {"max_ratio": MAX_RATIO, "max_line_bytes": MAX_LINE, "block_lines": BLOCK},
+            "settings": _settings(cleaner),
             **_counted(counts),
             "files": {f"{name}.tsv.xz": file_digest(work / f"{name}.tsv.xz") for name in SETS},
             "versions": versions(),
@@ -121,6 +129,31 @@ def build(
         return report
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _settings(cleaner: Cleaner) -> dict[str, Any]:
+    settings = {"max_ratio": MAX_RATIO, "max_line_bytes": MAX_LINE, "block_lines": BLOCK}
+    typical = cleaner.typical_ratio
+    return settings if typical == 1 else {**settings, "typical_ratio": typical}
+
+
+def _check_dropped(counts: Counts, cleaner: Cleaner) -> None:
+    """Raises where `MANY` of a corpus are dropped for one reason; what is held out, somebody asked for."""
+    found = _counted(counts)
+    dropped = {reason: n for reason, n in found["dropped"].items() if reason != "held out"}
+    # What reading dropped was never a pair.
+    total = max(
+        found["read"], sum((*dropped.values(), *found["pairs"].values(), counts["held out"]))
+    )
+    reason = max(dropped, key=lambda name: dropped[name], default="")
+    if not reason or dropped[reason] < MANY * total:
+        return
+    source, target = cleaner.languages
+    raise CorpusError(
+        f"{dropped[reason]:,} of {total:,} ({dropped[reason] / total:.0%}) are dropped for one reason, {reason}; "
+        f"nothing is written. Check that the files are whole, belong together and are in {source} and {target}, in "
+        "this order; or give --accept-dropped to go on with the rest"
+    )
 
 
 def _divide(
@@ -139,11 +172,19 @@ def _divide(
     documents: dict[str, set[str]] = {"dev": set(), "test": set()}
     with ExitStack() as stack:
         files = {name: stack.enter_context(_writer(work / f"{name}.tsv.xz")) for name in SETS[1:]}
-        # What is held out is known at the end alone: what may be trained on waits in a file.
-        rest = stack.enter_context((work / "rest.tsv").open("w+", encoding="utf-8", newline="\n"))
+        # The usual lengths and what is held out are known at the end alone: till then, pairs wait in files.
+        whole = stack.enter_context(_waiting(work / "whole.tsv"))
+        rest = stack.enter_context(_waiting(work / "rest.tsv"))
+        ratio = TypicalRatio()
         for pair in pairs:
             counts["read"] += 1
-            found = cleaner.clean(pair)
+            plain = cleaner.plain(pair)
+            ratio.add(plain)
+            whole.write("\t".join(plain) + "\n")
+        cleaner.typical_ratio = ratio.value
+        whole.seek(0)
+        for line in whole:
+            found = cleaner.judge(Pair(*line.removesuffix("\n").rsplit("\t", 2)))
             if isinstance(found, str):
                 counts[found] += 1
                 continue
@@ -194,6 +235,10 @@ def _counted(counts: Counts) -> dict[str, Any]:
 def _digest(text: str) -> bytes:
     plain = " ".join(text.lower().split())
     return hashlib.blake2b(plain.encode("utf-8", "replace"), digest_size=8).digest()
+
+
+def _waiting(path: Path) -> IO[str]:
+    return path.open("w+", encoding="utf-8", newline="\n")
 
 
 def _writer(path: Path) -> IO[str]:
