@@ -115,35 +115,36 @@ def train(
         mixed_precision=mixed_precision,
     )
     grace = 5.0 if run.accelerator.num_processes > 1 else 0.0
-    with StopRequest(grace) as stop, contextlib.closing(run):
-        for step in batches(
-            sources,
-            run.recipe,
-            run.position,
-            run.accelerator,
-            accumulate,
-            tokenizer.pad_token_id,
-            tokenizer.eos_token_id,
-        ):
-            if run.is_finished or run.must_end(step, stop.asked):
-                break
-            run.set_rates()  # warm-up, 1, cool-down
-            loss = backward(run, step)  # the gradient of the mean loss
-            norm = clip(run)
-            run.check_finite(loss, norm)
-            for optimizer in run.optimizers:
-                optimizer.step()
-                optimizer.zero_grad()
-            run.advance(step, loss)
-            if on_step:
-                on_step(run.position, loss)
-            run.note(norm)
-    if not run.is_finished:
+    with contextlib.closing(run):
+        with StopRequest(grace) as stop:
+            for step in batches(
+                sources,
+                run.recipe,
+                run.position,
+                run.accelerator,
+                accumulate,
+                tokenizer.pad_token_id,
+                tokenizer.eos_token_id,
+            ):
+                if run.is_finished or run.must_end(step, stop.asked):
+                    break
+                run.set_rates()  # warm-up, 1, cool-down
+                loss = backward(run, step)  # the gradient of the mean loss
+                norm = clip(run)
+                run.check_finite(loss, norm)
+                for optimizer in run.optimizers:
+                    optimizer.step()
+                    optimizer.zero_grad()
+                run.advance(step, loss)
+                if on_step:
+                    on_step(run.position, loss)
+                run.note(norm)
+        if run.is_finished:
+            return _finish(run, tokenizer, Path(out))
         run.say(
             f"{name}: saved after {run.position.tokens:,} target tokens; the same command goes on"
         )
         return Result(False, run.position, interrupted=run.asked)
-    return _finish(run, tokenizer, Path(out))
 
 
 def backward(run: Run, step: Step) -> float:

@@ -50,6 +50,38 @@ def processes() -> PartialState:
     return PartialState(on_cpu, timeout=timedelta(hours=1))
 
 
+_NOT_READ = {
+    "ACCELERATE_GRADIENT_ACCUMULATION_STEPS": (
+        "1",
+        "Accelerate would divide every gradient by it; unset it and give --accumulate, which changes none",
+    ),
+    "ACCELERATE_DYNAMO_BACKEND": ("no", "compiled models round otherwise; unset it"),
+    **{
+        f"ACCELERATE_USE_{name}": (
+            "false",
+            "here processes share the sentences of a batch, not a model; unset it and use "
+            "accelerate launch --multi_gpu",
+        )
+        for name in ("DEEPSPEED", "FSDP", "MEGATRON_LM", "PARALLELISM_CONFIG")
+    },
+}
+"""Variables of the environment that would change gradients: what they may be, and what they would do."""
+
+
+def check_environment() -> None:
+    """Refuse what Accelerate would take from the environment without a word.
+
+    ``ACCELERATE_MIXED_PRECISION`` is read by `precision_of`; all others say where to compute, not what.
+
+    Raises:
+        TrainingError: a variable that would change gradients.
+    """
+    for name, (harmless, why) in _NOT_READ.items():
+        value = os.environ.get(name, harmless)
+        if value.lower() not in ("", harmless):
+            raise TrainingError(f"expected no {name} in the environment, got {value!r}: {why}")
+
+
 PRECISIONS = {"no": "fp32", "bf16": "bf16"}
 """What Accelerate calls it, and what reports do."""
 
@@ -57,12 +89,19 @@ PRECISIONS = {"no": "fp32", "bf16": "bf16"}
 def precision_of(asked: str, run_folder: Path) -> str:
     """What Accelerate is told; a run that goes on keeps its own.
 
+    ``ACCELERATE_MIXED_PRECISION``, which a launcher sets, counts where "auto" is asked for; its "no" does not,
+    since a launcher that was told nothing sets that.
+
     Raises:
         TrainingError: no such precision, another one than the run's, or one that this machine has not.
     """
+    launcher = os.environ.get("ACCELERATE_MIXED_PRECISION", "no").lower()
+    if asked == "auto" and launcher not in ("", "no"):
+        asked = launcher
     if asked not in ("auto", *PRECISIONS):
         raise TrainingError(
-            f"expected a mixed precision of bf16, no or auto, got {asked!r}; give one of these"
+            f"expected a mixed precision of bf16, no or auto, got {asked!r}; give one of these with "
+            "--mixed-precision or in ACCELERATE_MIXED_PRECISION"
         )
     state = processes()
     device = state.device
@@ -71,7 +110,7 @@ def precision_of(asked: str, run_folder: Path) -> str:
     if own and asked not in ("auto", own):
         raise TrainingError(
             f"expected {PRECISIONS[own]}, the precision of the run in {run_folder}, got {asked!r}; leave "
-            "--mixed-precision out or use another run folder"
+            "--mixed-precision (or ACCELERATE_MIXED_PRECISION) out or use another run folder"
         )
     if own == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():
         raise TrainingError(

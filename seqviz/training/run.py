@@ -26,11 +26,13 @@ from seqviz.data.epochs import WeightedCorpus
 from seqviz.files import recover, write_json
 from seqviz.training.batches import Step
 from seqviz.training.errors import DivergedError, TrainingError
+from seqviz.training.lock import RunLock
 from seqviz.training.log import Log
 from seqviz.training.loss import SequenceLoss, mean_loss
 from seqviz.training.processes import (
     accelerator_in,
     any_of,
+    check_environment,
     check_processes,
     of_main,
     precision_of,
@@ -82,14 +84,31 @@ class Run:
     ) -> None:
         if tokens <= 0 and minutes <= 0:
             raise TrainingError("expected a budget, got none; give --tokens or --minutes")
+        check_environment()
         self.name, self.sources, self.folder, self.recipe = name, sources, folder, recipe
         self.tokens, self.minutes, self.save_minutes = tokens, minutes, save_minutes
         self.dev, self.dev_sample, self.dev_every_tokens = dev, dev_sample, dev_every_tokens
         self.accelerator = accelerator_in(precision_of(mixed_precision, folder))
         check_processes(self.accelerator)
+        self._lock = RunLock(folder, self.accelerator)
+        try:
+            self._begin(tokenizer, out, config, start_from)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _begin(
+        self,
+        tokenizer: Any,
+        out: Path,
+        config: dict[str, Any] | None,
+        start_from: str | os.PathLike[str] | None,
+    ) -> None:
+        """Find the run in its folder, which is ours by now, or begin it there."""
+        folder, name, recipe = self.folder, self.name, self.recipe
         if self.accelerator.is_main_process:
             recover(out)
-        claim(folder, name, recipe, sources, tokenizer, config, self.accelerator)
+        claim(folder, name, recipe, self.sources, tokenizer, config, self.accelerator)
         self.weights = build(name, len(tokenizer), seed=recipe.seed, **(config or {}))
         if self.device.type == "cpu":
             # Fused attention takes several times as long as plain products for sentences of some ten words.
@@ -108,11 +127,11 @@ class Run:
         self.asked = False
         self._started = self._last_save = self._last_said = time.monotonic()
         self._seconds_before, self._tokens_before = self.position.seconds, self.position.tokens
-        self._next_dev = (self.position.tokens // dev_every_tokens + 1) * dev_every_tokens
+        self._next_dev = (self.position.tokens // self.dev_every_tokens + 1) * self.dev_every_tokens
         self._smoothed: float | None = None
         self._recent: list[tuple[float, int]] = []
         self._bar = tqdm(
-            total=tokens or None,
+            total=self.tokens or None,
             initial=self.position.tokens,
             desc=name,
             unit=" tokens",
@@ -295,6 +314,7 @@ class Run:
     def close(self) -> None:
         self._bar.close()
         self.position.seconds = self.seconds
+        self._lock.release()
 
     def _elapsed(self) -> float:
         """Seconds of this call."""
