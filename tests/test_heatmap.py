@@ -20,6 +20,7 @@ from PIL import Image
 from seqviz.drawing import heatmap, styles
 from seqviz.maps import AttentionMap
 from seqviz.pieces import Pieces
+from seqviz.translating.result import Translation
 
 ODD_WORDS = (
     "<script>alert(1)</script>",
@@ -447,3 +448,94 @@ def test_accessible(browser, tmp_path: Path, scheme: str):
         options={"rules": {"landmark-one-main": {"enabled": False}, "region": {"enabled": False}}},
     )
     assert found.violations_count == 0, found.generate_report()
+
+
+# ---------------------------------------------------------------------------------------------
+# In a notebook
+
+
+def contrast(one: tuple[float, ...], other: tuple[float, ...]) -> float:
+    """Of two colours (red, green, blue from 0 to 255), by WCAG 2.2."""
+
+    def luminance(color: tuple[float, ...]) -> float:
+        parts = [c / 255 for c in color[:3]]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_contrast_of_known_colours():
+    assert contrast((0, 0, 0), (255, 255, 255)) == pytest.approx(21)
+    assert contrast((119, 119, 119), (255, 255, 255)) == pytest.approx(4.48, abs=0.01)
+
+
+def displays() -> dict[str, str]:
+    """All that a notebook shows of a translation and of a map."""
+    map = map_of((*SENTENCE, "</s>"), ("un", "deux"))
+    plain = Translation("lstm", "The boat.", "Le bateau.", map.source_pieces, map.target_pieces)
+    whole = replace(plain, attentions={"cross": map.weights}, model="transformer")
+    return {"map": map._repr_html_(), "text": plain._repr_html_(), "both": whole._repr_html_()}
+
+
+HOSTS = {
+    "light": "<style>body { background: white; color: black; }</style><body>",
+    "dark": "<style>body { background: #111; color: rgba(255, 255, 255, 0.87); }</style><body>",
+    "jupyter": "<style>body { background: #111; --ink: #eee; --sheet: #111; --soft: #333; }"
+    ".jp-RenderedHTMLCommon { color: #eee; }</style>"
+    '<body data-jp-theme-light="false"><div class="jp-RenderedHTMLCommon">',
+    "marimo": '<style>body { background: #111; color: #eee; }</style><body class="dark">',
+}
+
+COLOURS_OF_TEXTS = """() => {
+  const numbers = (color) => color.match(/[0-9.]+/g).map(Number);
+  const found = [];
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const element = texts.currentNode.parentElement;
+    if (!texts.currentNode.data.trim() || element.closest("style, script, .sv-unseen")) continue;
+    const style = getComputedStyle(element);
+    let paper = [0, 0, 0, 0], opacity = 1;
+    for (let up = element; up; up = up.parentElement) {
+      const color = numbers(getComputedStyle(up).backgroundColor);
+      opacity *= getComputedStyle(up).opacity;
+      if ((color[3] ?? 1) === 1) { paper = color; break; }
+    }
+    found.push([texts.currentNode.data, numbers(style.color), paper, opacity]);
+  }
+  return found;
+}"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("shown", ["map", "text", "both"])
+def test_notebooks_of_any_colour_are_readable(browser, tmp_path: Path, host: str, shown: str):
+    page = open_page(browser, tmp_path, f"<!DOCTYPE html><html>{HOSTS[host]}{displays()[shown]}")
+    if shown != "text":
+        point(page, 0, 1, 2, len(SENTENCE))
+    found = page.evaluate(COLOURS_OF_TEXTS)
+    said = {text for text, *_ in found}
+    assert {"map": "Transformer", "text": "lstm", "both": "transformer"}[shown] in said
+    for text, ink, paper, opacity in found:
+        assert (ink[3:] or [1]) == [1] and opacity == 1, text
+        assert len(paper) == 3 and contrast(ink, paper) >= 4.5, (text, ink, paper)
+
+
+def test_paper_of_a_notebook_and_what_stands_on_it():
+    """Without a browser: every display lies on the paper, whose colours are far from those on it."""
+    for name, markup in displays().items():
+        after = markup.removeprefix(heatmap.HEAD)
+        root = ElementTree.fromstring(f"<div>{after}</div>")
+        assert [child.get("class") for child in root] == ["sv-paper"], name
+    blocks = re.findall(r"\.sv-paper \{([^}]*--sv-ink:[^}]*)\}", heatmap.HEAD)
+    assert len(blocks) == 2  # light and dark
+    for block in blocks:
+        colours = {
+            name: tuple(bytes.fromhex(value))
+            for name, value in re.findall(r"--sv-(\w+): var\(--\w+, #(\w{6})\)", block)
+        }
+        for ink in ("ink", "soft"):
+            for paper in ("sheet", "wash"):
+                assert contrast(colours[ink], colours[paper]) >= 4.5, (ink, paper)

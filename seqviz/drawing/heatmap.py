@@ -273,8 +273,11 @@ def standalone(
 
 
 def notebook(figure: str) -> str:
-    """What a notebook shows as rich output: a figure with all that it needs."""
-    return f"{HEAD}{figure}"
+    """What a notebook shows as rich output: a figure with all that it needs, and paper of its own.
+
+    The notebook may be dark without our knowing; so no colour is taken from it.
+    """
+    return f'{HEAD}<div class="sv-paper">{figure}</div>'
 
 
 def page(figures: str, *, language: str = "en", title: str = "", caution: str = "") -> str:

@@ -147,8 +147,8 @@ class Translation(OfTwoTexts):
             f'<span lang="fr">{escape(self.text)}</span></p>'
         )
         if "cross" not in self.attentions or not self.target_words or not self.source_words:
-            return texts
-        return texts + heatmap.notebook(heatmap.render(self.attention("cross").words()))
+            return heatmap.notebook(texts)
+        return heatmap.notebook(texts + heatmap.render(self.attention("cross").words()))
 
     def to_dict(self) -> dict[str, Any]:
         """What `seqviz translate --json` prints: all but attention, in plain types."""
