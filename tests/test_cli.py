@@ -178,6 +178,11 @@ def test_a_closed_standard_input_is_one_line(
         (["translate", "--file", "missing.txt", "hi"], 2, "got both"),
         (["train", "lstm", "--data", "x.tsv", "--out", "y"], 2, "expected a budget"),
         (
+            ["train", "lstm", "--data", "x.tsv", "--out", "y", "--finish", "--finish-now"],
+            2,
+            "got both",
+        ),
+        (
             ["train", "lstm", "--data", "x.tsv", "--out", "y", "--tokens", "10"],
             1,
             "expected a tokenizer",

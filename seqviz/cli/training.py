@@ -108,6 +108,13 @@ AboutData = Annotated[
 MatrixRate = Annotated[float, typer.Option(min=0, help="Muon's; 0 turns Muon off.")]
 Accumulate = Annotated[int, typer.Option(min=1, help="Chunks of a batch, to save memory.")]
 Precision = Annotated[str, typer.Option(help="bf16, no, or auto: the faster of the two here.")]
+Finish = Annotated[
+    bool,
+    typer.Option("--finish", help="Begin the cool-down where the run stands, and end with it."),
+]
+FinishNow = Annotated[
+    bool, typer.Option("--finish-now", help="Make the model of the last saved state, as it is.")
+]
 SaveMinutes = Annotated[
     float, typer.Option(min=0, help="Minutes between two saved states; 0 saves every step.")
 ]
@@ -138,6 +145,8 @@ def train(
     mixed_precision: Precision = "auto",
     save_minutes: SaveMinutes = 4.0,
     threads: Threads = 0,
+    finish: Finish = False,
+    finish_now: FinishNow = False,
 ) -> None:
     """Train a model, or go on with it.
 
@@ -146,8 +155,10 @@ def train(
 
     Example: seqviz train lstm --data train.tsv.xz --dev dev.tsv.xz --tokens 2000000 --out models/lstm
     """
-    if tokens <= 0 and minutes <= 0:
+    if tokens <= 0 and minutes <= 0 and not (finish or finish_now):
         raise UsageError("expected a budget, got none; give --tokens or --minutes")
+    if finish and finish_now:
+        raise UsageError("expected --finish or --finish-now, got both; give one of them")
     both = language_pair(languages)
     _check_place(out, name)
     from seqviz import training
@@ -185,6 +196,7 @@ def train(
             accumulate=accumulate,
             mixed_precision=mixed_precision,
             save_minutes=save_minutes,
+            finish="now" if finish_now else "cooldown" if finish else None,
         )
     except KeyboardInterrupt as error:
         typer.echo(f"seqviz: {str(error) or 'stopped'}", err=True)

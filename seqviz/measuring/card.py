@@ -51,6 +51,8 @@ def card(training: Mapping[str, Any], about_data: str = "") -> str:
         ),
         ("Versions", ", ".join(f"{k} {v}" for k, v in training["versions"].items())),
     ]
+    if "rate_at_end" in training:
+        rows.append(("Ended early", f"at {training['rate_at_end']:.0%} of the full learning rate"))
     started = training.get("started_from")
     if started:
         rows.append(("Went on from", f"weights of {started['target_tokens']:,} target tokens"))

@@ -69,6 +69,7 @@ def train(
     start_from: str | os.PathLike[str] | None = None,
     config: dict[str, Any] | None = None,
     mixed_precision: str = "auto",
+    finish: str | None = None,
     on_step: Callable[[Position, float], None] | None = None,
 ) -> Result:
     """Train a model, or go on with it.
@@ -91,6 +92,7 @@ def train(
         start_from: model folder whose weights begin a new run (with a new warm-up).
         config: settings of the architecture that differ from `build`'s.
         mixed_precision: "bf16", "no", or "auto": the faster one here. A run that goes on keeps its own.
+        finish: "cooldown" lets the cool-down begin where the run stands, "now" makes the model of its last state.
         on_step: called after every step with position and loss.
     Raises:
         TrainingError: no budget, or one that the run is past; a run folder of other settings, or whose
@@ -113,6 +115,7 @@ def train(
         start_from=start_from,
         config=config,
         mixed_precision=mixed_precision,
+        finish=finish,
     )
     grace = 5.0 if run.accelerator.num_processes > 1 else 0.0
     with contextlib.closing(run):

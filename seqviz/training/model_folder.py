@@ -34,6 +34,7 @@ def training_record(run: Run, dev_loss: float | None) -> dict[str, Any]:
         "target_tokens": at.tokens,
         "budget": at.budget,
         "steps": at.step,
+        **({} if run.rate_at_end is None else {"rate_at_end": round(run.rate_at_end, 4)}),
         "seconds": round(at.seconds, 1),
         "next": {"epoch": at.epoch, "batch": at.batch},
         "started_from": at.started_from,

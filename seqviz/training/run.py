@@ -81,12 +81,16 @@ class Run:
         start_from: str | os.PathLike[str] | None,
         config: dict[str, Any] | None,
         mixed_precision: str,
+        finish: str | None,
     ) -> None:
-        if tokens <= 0 and minutes <= 0:
+        if finish not in (None, "cooldown", "now"):
+            raise TrainingError(f"expected finish to be None, cooldown or now, got {finish!r}")
+        if tokens <= 0 and minutes <= 0 and not finish:
             raise TrainingError("expected a budget, got none; give --tokens or --minutes")
         check_environment()
         self.name, self.sources, self.folder, self.recipe = name, sources, folder, recipe
         self.tokens, self.minutes, self.save_minutes = tokens, minutes, save_minutes
+        self.finish, self.rate_at_end = finish, None
         self.dev, self.dev_sample, self.dev_every_tokens = dev, dev_sample, dev_every_tokens
         self.accelerator = accelerator_in(precision_of(mixed_precision, folder))
         check_processes(self.accelerator)
@@ -152,6 +156,8 @@ class Run:
 
     def _restore(self) -> None:
         """Go on from the newest whole state: of the cool-down to this budget, or of the run."""
+        if self.finish == "cooldown":
+            self.tokens = self._budget_to_cool_down_now()
         tokens, cooling = self.tokens, self._cooldown_folder(self.tokens)
         found = tokens and load_checkpoint(self.accelerator, cooling, self.say)
         found = found or load_checkpoint(self.accelerator, self.folder, self.say)
@@ -164,6 +170,14 @@ class Run:
                 f"expected a whole saved state in {self.folder}, none of those there can be read; to begin "
                 "anew use another run folder or delete this one"
             )
+        elif self.finish:
+            raise TrainingError(
+                f"expected a saved state in {self.folder} to finish, found none; train first, or check the "
+                "run folder, the name of the model and the seed"
+            )
+        if self.finish == "now":
+            self._end_here()
+            return
         seen, self.position.budget = self.position.tokens, tokens
         if not tokens or cooled:
             return
@@ -178,6 +192,29 @@ class Run:
                 "the cool-down is shorter than usual"
             )
 
+    def _budget_to_cool_down_now(self) -> int:
+        """The budget whose cool-down begins where the run stands; the one asked for, if that is nearer.
+
+        The state of the run stays where it is, so that the same call comes to the same budget again.
+        """
+        if self.tokens and checkpoints(self._cooldown_folder(self.tokens)):
+            return self.tokens  # which is being cooled down to
+        found = load_checkpoint(self.accelerator, self.folder, self.say)
+        if found is None:
+            return self.tokens
+        from_here = max(math.ceil(found.tokens / (1 - self.recipe.cooldown)), found.tokens + 1)
+        return min(from_here, self.tokens) if self.tokens > found.tokens else from_here
+
+    def _end_here(self) -> None:
+        """The state found is the finished model, at the rate that it was trained with last."""
+        at = self.position
+        self.rate_at_end = rate_factor(at.tokens, self.recipe, at.budget, at.warmup_from)
+        self.tokens = at.budget = at.tokens
+        self.say(
+            f"{self.name}: ending here, at {self.rate_at_end:.0%} of the full learning rate; a cool-down "
+            "makes a better model"
+        )
+
     def _cooldown_begins(self, budget: int) -> float:
         return (1 - self.recipe.cooldown) * budget
 
@@ -186,6 +223,8 @@ class Run:
 
     def save(self) -> None:
         """Save the state, in the folder of the cool-down once that has begun."""
+        if self.finish == "now":
+            return  # it has just been read, and is what a later call goes on from
         self.position.seconds = self.seconds
         budget = self.position.budget
         cooling = budget and self.position.tokens > self._cooldown_begins(budget)
