@@ -5,8 +5,9 @@ Positions are integers and tokens are labels: a token that occurs twice keeps bo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 WORD_START = "\u2581"
 """SentencePiece's mark for a space before a piece."""
@@ -100,6 +101,34 @@ class Pieces:
             tokens += part.tokens
             words += part.words
         return cls(tuple(tokens), tuple(words), tuple(numbers))
+
+    def split(self, words_of: Callable[[str], Iterable[str]]) -> Pieces:
+        """With words cut further: after each token at whose end `words_of` ends a word, too.
+
+        For languages without spaces between words. A token that holds several words stays one.
+        """
+        words: list[str] = []
+        numbers: list[int] = []
+        for group in self.groups:
+            number = self.word_of_piece[group[0]]
+            if number == SPECIAL:
+                numbers.append(SPECIAL)
+                continue
+            text = self.words[number]
+            ends = set(accumulate(len(word) for word in words_of(text)))
+            start = at = 0
+            for place in group:
+                at += len(self.tokens[place].removeprefix(WORD_START))
+                if start and start == len(text):  # a mark alone after the last word
+                    numbers.append(len(words) - 1)
+                    continue
+                numbers.append(len(words))
+                if at > start and (at in ends or at == len(text)):
+                    words.append(text[start:at])
+                    start = at
+            if not text:
+                words.append(text)
+        return Pieces(self.tokens, tuple(words), tuple(numbers))
 
     def __len__(self) -> int:
         return len(self.tokens)

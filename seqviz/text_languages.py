@@ -11,6 +11,7 @@ the page and the figures is another matter: `seqviz.language`.
 from __future__ import annotations
 
 import json
+import os
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
@@ -32,6 +33,9 @@ _BLEU = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
 _RIGHT_TO_LEFT = frozenset({"ar", "dv", "fa", "he", "ps", "sd", "ug", "ur", "yi"})
 
 _NO_SPACE_BETWEEN_SENTENCES = frozenset({"zh", "ja"})
+
+_CJK = "[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]"
+_CJK_SPACE = re.compile(f"(?<={_CJK}) (?={_CJK})")
 
 _ORDINAL_POINT = frozenset("de da no nb nn fi et lv cs sk sl hr bs sr hu is fo lb pl".split())
 """Write "3." for third, so a full stop after digits ends no sentence before a month or a noun."""
@@ -154,9 +158,18 @@ class TextLanguage:
             ) from None
         return lambda text: WordBreaker(text, self.code)
 
+    @property
+    def between_words(self) -> str:
+        """A space, or nothing."""
+        return " " if self.is_spaced else ""
+
     def join(self, sentences: Iterable[str]) -> str:
         """Sentences as one text."""
         return ("" if self.code in _NO_SPACE_BETWEEN_SENTENCES else " ").join(sentences)
+
+    def tidy(self, text: str) -> str:
+        """A model's text without the spaces that this language has not: those between joined sentences."""
+        return _CJK_SPACE.sub("", text) if self.code in _NO_SPACE_BETWEEN_SENTENCES else text
 
     @property
     def has_ordinal_point(self) -> bool:
@@ -177,10 +190,9 @@ class TextLanguage:
         return "rtl" if self.code in _RIGHT_TO_LEFT else "ltr"
 
     @property
-    def markup(self) -> str:
+    def tag(self) -> str:
         """Attributes of an HTML element that holds a text in this language, with a space before them."""
-        direction = ' dir="rtl"' if self.direction == "rtl" else ""
-        return f' lang="{self.code}"{direction} translate="no"'
+        return f' lang="{self.code}"' + (' dir="rtl"' if self.direction == "rtl" else "")
 
     def may_be(self, text: str) -> bool:
         """False where most letters are of a script in which this language is not written."""
@@ -211,18 +223,46 @@ class LanguagePair:
         return pair
 
     @staticmethod
-    def recorded(record: Mapping[str, Any]) -> LanguagePair:
-        """As ``training.json`` or another record says under ``languages``; without it `DEFAULT_LANGUAGES`.
+    def recorded(*records: Mapping[str, Any]) -> LanguagePair:
+        """As the first record says that says something under ``languages``; else `DEFAULT_LANGUAGES`.
 
+        Args:
+            records: contents of ``training.json``, ``config.json`` and their like.
         Raises:
             LanguageError: something else than two codes.
         """
-        codes = record.get("languages") or DEFAULT_LANGUAGES
+        said = (record["languages"] for record in records if record.get("languages"))
+        codes = next(said, DEFAULT_LANGUAGES)
         if not isinstance(codes, list | tuple) or len(codes) != 2:
             raise LanguageError(
                 f"expected languages as two codes, source and target, got {codes!r}"
             )
         return LanguagePair.of(*codes)
+
+    @staticmethod
+    def of_model(folder: str | os.PathLike[str]) -> LanguagePair:
+        """As the files of a model folder say: ``training.json``, else ``config.json``.
+
+        Raises:
+            LanguageError: they say something else than two codes.
+        """
+        records = []
+        for name in ("training.json", "config.json"):
+            try:
+                records.append(dict(json.loads((Path(folder) / name).read_text(encoding="utf-8"))))
+            except (OSError, ValueError, TypeError):  # whoever loads the model says what is wrong
+                continue
+        return LanguagePair.recorded(*records)
+
+    def changed(self, source: str | None, target: str | None) -> LanguagePair:
+        """With other languages where they are given, and whatever the words of both need is there.
+
+        Raises:
+            LanguageError: no such language, one twice, or what finds its words is not installed.
+        """
+        pair = LanguagePair.of(source or self.source, target or self.target)
+        pair.check()
+        return pair
 
     @property
     def codes(self) -> tuple[str, str]:

@@ -60,9 +60,9 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     LanguagePair.of("en", "bo").check()
 
 
-def test_direction_and_markup() -> None:
-    assert TextLanguage.of("fr").markup == ' lang="fr" translate="no"'
-    assert TextLanguage.of("ar").markup == ' lang="ar" dir="rtl" translate="no"'
+def test_direction_and_tag() -> None:
+    assert TextLanguage.of("fr").tag == ' lang="fr"'
+    assert TextLanguage.of("ar").tag == ' lang="ar" dir="rtl"'
     assert [TextLanguage.of(code).direction for code in ("he", "fa", "ur", "zh")] == [
         *("rtl", "rtl", "rtl", "ltr")
     ]

@@ -66,7 +66,13 @@ def parts(data: list[str]) -> list[Part]:
 
 
 def mix_of(
-    data: list[str], shared: Any, cache: Path, held_out: list[Path], noise: str, seed: int
+    data: list[str],
+    shared: Any,
+    cache: Path,
+    held_out: list[Path],
+    noise: str,
+    seed: int,
+    source_language: str = "en",
 ) -> list[WeightedCorpus]:
     """The encoded sources of --data, --held-out and --noise."""
     from seqviz.data import mix
@@ -78,7 +84,15 @@ def mix_of(
     except ValueError as error:
         raise UsageError(str(error)) from None
     kept_out = held_out_digests(held_out)
-    return mix.sources(parts(data), shared, cache, held_out=kept_out, noise=rewriting, seed=seed)
+    return mix.sources(
+        parts(data),
+        shared,
+        cache,
+        held_out=kept_out,
+        noise=rewriting,
+        seed=seed,
+        source_language=source_language,
+    )
 
 
 def use_threads(number: int) -> None:

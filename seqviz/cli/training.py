@@ -18,6 +18,8 @@ from seqviz.cli.options import (
     JoinProbability,
     Languages,
     Noise,
+    SourceLanguage,
+    TargetLanguage,
     Threads,
     TokenizerFolder,
     UsageError,
@@ -134,6 +136,8 @@ def train(
     start_from: StartFrom = None,
     about_data: AboutData = None,
     languages: Languages = "en-fr",
+    source: SourceLanguage = None,
+    target: TargetLanguage = None,
     seed: Annotated[int, typer.Option(min=0, help="Of weights and data order.")] = 1,
     batch_tokens: BatchTokens = 3000,
     learning_rate: Annotated[float, typer.Option(min=0, help="AdamW's.")] = 1e-3,
@@ -159,7 +163,7 @@ def train(
         raise UsageError("expected a budget, got none; give --tokens or --minutes")
     if finish and finish_now:
         raise UsageError("expected --finish or --finish-now, got both; give one of them")
-    both = language_pair(languages)
+    both = language_pair(languages, source, target)
     _check_place(out, name)
     from seqviz import training
     from seqviz.data import tokenizer as tokenizers
@@ -175,7 +179,9 @@ def train(
     )
     runs = runs or default_runs()
     shared = tokenizers.load(tokenizer)
-    sources, dev_corpus = _corpora(data, dev, shared, runs / "encoded", held_out or [], noise, seed)
+    sources, dev_corpus = _corpora(
+        data, dev, shared, runs / "encoded", held_out or [], noise, seed, both[0]
+    )
     if 0 < tokens < 4 * warmup_tokens:
         _note(
             f"note: the warm-up takes {warmup_tokens:,} of {tokens:,} tokens; for a short run give a "
@@ -197,12 +203,13 @@ def train(
             mixed_precision=mixed_precision,
             save_minutes=save_minutes,
             finish="now" if finish_now else "cooldown" if finish else None,
+            source_language=both[0],
+            target_language=both[1],
         )
     except KeyboardInterrupt as error:
         typer.echo(f"seqviz: {str(error) or 'stopped'}", err=True)
         raise typer.Exit(130) from None
     if result.report is not None:
-        result.report["languages"] = list(both)
         _finish_model(out, result.report, dev, about_data)
     if result.interrupted:
         raise typer.Exit(130)  # so that a loop over models in a shell can stop too
@@ -216,14 +223,17 @@ def _corpora(
     held_out: list[Path],
     noise: str,
     seed: int,
+    source_language: str,
 ) -> tuple[list[WeightedCorpus], EncodedCorpus | None]:
     """What is trained on and what is validated on, encoded; says what was found in the files."""
     from seqviz.data.encoded import encode_corpus, findings
     from seqviz.training.processes import processes
 
     with processes().main_process_first():  # the others then find the encoded corpora
-        sources = mix_of(data, shared, cache, held_out, noise, seed)
-        dev_corpus = None if dev is None else encode_corpus(dev, shared, cache)
+        sources = mix_of(data, shared, cache, held_out, noise, seed, source_language)
+        dev_corpus = None
+        if dev is not None:
+            dev_corpus = encode_corpus(dev, shared, cache, source_language=source_language)
     for encoded in [*(source.corpus for source in sources), *([dev_corpus] if dev_corpus else [])]:
         _note(findings(encoded.information))
     if dev is None:
@@ -265,10 +275,12 @@ def _finish_model(
         from seqviz import scores
         from seqviz.constants import MAX_SOURCE_WORDS
         from seqviz.data.pairs import read_pairs
+        from seqviz.text_languages import LanguagePair
         from seqviz.translating.loading import load
 
         pairs = list(read_pairs(dev, unusable=lambda *_: None))
-        pairs = [p for p in pairs if 0 < len(p.source.split()) <= MAX_SOURCE_WORDS]
+        source = LanguagePair.recorded(report).source
+        pairs = [p for p in pairs if 0 < source.length(p.source) <= MAX_SOURCE_WORDS]
         pairs = pairs[:: max(1, len(pairs) // 500)][:500]
         translations = load(folder).translate([p.source for p in pairs])
         report["dev_bleu"] = scores.corpus_bleu(

@@ -23,6 +23,7 @@ from seqviz.data.kept import Numbered, Tally, kept_pairs, unfit_pieces
 from seqviz.data.noise import NOISE_VERSION, Noise, noised, words_seen_in_lower_case
 from seqviz.data.pairs import CorpusError, Pair, read_pairs
 from seqviz.files import file_digest
+from seqviz.text_languages import TextLanguage
 
 ENCODING_VERSION = 2
 """Raise it when cleaning or the stored format changes: old encoded corpora are then made anew."""
@@ -35,7 +36,7 @@ class EncodedCorpus:
     Attributes:
         source, target: ids of all sentences in a row, uint16.
         source_offsets, target_offsets: where each sentence starts, int64, (N + 1,).
-        source_words: whitespace words of each source sentence, uint16, (N,).
+        source_words: words of each source sentence, uint16, (N,).
         document: number of the document each pair stands in, int32, (N,).
         information: file, digest, counts of what was kept and dropped and why.
     """
@@ -74,6 +75,7 @@ def encode_corpus(
     longest: int | None = None,
     noise: Noise | None = None,
     variant: Sequence[int] = (),
+    source_language: str = "en",
     chunk_size: int = 20_000,
 ) -> EncodedCorpus:
     """Clean and encode a corpus file, or open what an earlier call with the same input left.
@@ -93,11 +95,14 @@ def encode_corpus(
         longest: source words of the longest pairs that are kept, if not `MAX_SOURCE_WORDS`.
         noise: how pairs are rewritten before they are encoded, see `seqviz.data.noise`.
         variant: numbers that tell this rewriting from others of the same corpus.
+        source_language: whose words are counted, a code of ISO 639-1.
         chunk_size: pairs given to the batch encoder at once.
     Raises:
         CorpusError: no such file, an empty or damaged one, more than a tenth of its lines without a
             pair, no pair left after cleaning, or damaged arrays of an earlier call.
+        LanguageError: no such language, or what finds its words is not installed.
     """
+    language = TextLanguage.of(source_language)
     path = Path(path)
     if not path.is_file():
         raise CorpusError(f"expected a corpus file at {path}, found none; check the path")
@@ -108,14 +113,14 @@ def encode_corpus(
         )
     backend = _whole_text(tokenizer)
     digest = file_digest(path)
-    key = _key(digest, backend, held_out, longest, noise, variant)
+    key = _key(digest, backend, held_out, longest, noise, variant, language)
     folder = Path(cache_folder) / f"encoded-{key}"
     if not (folder / "information.json").is_file():
         tally = Tally()
-        chunks = _chunks(kept_pairs(path, tally, held_out, longest), chunk_size)
+        chunks = _chunks(kept_pairs(path, tally, held_out, longest, language), chunk_size)
         if noise is not None:
             chunks = _rewritten(chunks, path, noise, variant)
-        arrays, documents = _encoded(chunks, backend, tally)
+        arrays, documents = _encoded(chunks, backend, tally, language)
         if not len(arrays["source_words"]):
             reasons = ", ".join(f"{count} {why}" for why, count in tally.dropped.items())
             raise CorpusError(f"{path}: no pair is left after cleaning ({reasons})")
@@ -123,6 +128,8 @@ def encode_corpus(
         asked: dict[str, Any] = {} if longest is None else {"longest": longest}
         if noise is not None:
             asked["noise"] = asdict(noise)
+        if not language.is_spaced:
+            asked["source_language"] = language.code
         _write(folder, arrays, {**about, **_sizes(arrays, documents), **tally.found(), **asked})
     try:
         arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in ARRAYS}
@@ -152,6 +159,7 @@ def _key(
     longest: int | None,
     noise: Noise | None,
     variant: Sequence[int],
+    language: TextLanguage,
 ) -> str:
     """Names what an encoded corpus is made of: another input goes into another folder."""
     parts = [
@@ -161,6 +169,7 @@ def _key(
         hashlib.sha256(b"".join(sorted(held_out))).hexdigest(),
         *([] if longest is None else [f"longest {longest}"]),
         *([] if noise is None else [f"{noise} {NOISE_VERSION} {tuple(variant)}"]),
+        *([] if language.is_spaced else [f"words of {language.code}"]),
     ]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:20]
 
@@ -193,7 +202,7 @@ def _rewritten(
 
 
 def _encoded(
-    chunks: Iterable[list[Numbered]], backend: Tokenizer, tally: Tally
+    chunks: Iterable[list[Numbered]], backend: Tokenizer, tally: Tally, language: TextLanguage
 ) -> tuple[dict[str, np.ndarray], int]:
     """Arrays of the pairs that are short enough, and the number of their documents."""
     parts: dict[str, list[np.ndarray]] = {name: [] for name in ARRAYS}
@@ -203,7 +212,7 @@ def _encoded(
         targets = backend.encode_batch_fast([p.target for _, p in chunk], add_special_tokens=False)
         kept: list[tuple[list[int], list[int], int, int]] = []
         for (number, pair), source, target in zip(chunk, sources, targets, strict=True):
-            words, s, t = len(pair.source.split()), source.ids, target.ids
+            words, s, t = language.length(pair.source), source.ids, target.ids
             why = unfit_pieces(words, s, t)
             if why is None:
                 kept.append((s, t, words, documents.setdefault(pair.document, len(documents))))

@@ -21,6 +21,7 @@ from seqviz.data.pairs import (
     pair_digest,
     parse_line,
 )
+from seqviz.text_languages import TextLanguage
 
 MAX_LENGTH_RATIO = 4.0
 """Longest side over shortest, in pieces plus `_RATIO_SLACK`."""
@@ -62,7 +63,11 @@ Numbered = tuple[int, Pair]
 
 
 def kept_pairs(
-    path: Path, tally: Tally, held_out: frozenset[bytes], longest: int | None
+    path: Path,
+    tally: Tally,
+    held_out: frozenset[bytes],
+    longest: int | None,
+    language: TextLanguage,
 ) -> Iterator[Numbered]:
     """Yield the pairs whose text may be trained on.
 
@@ -86,7 +91,7 @@ def kept_pairs(
         tally.lines += 1
         for what in oddities(number, raw, pair):
             tally.wonder(what, number)
-        why = unfit_text(pair, before, held_out, longest)
+        why = unfit_text(pair, before, held_out, longest, language)
         if why is None:
             yield number, pair
         else:
@@ -100,7 +105,11 @@ def kept_pairs(
 
 
 def unfit_text(
-    pair: Pair, before: Pair | None, held_out: frozenset[bytes], longest: int | None
+    pair: Pair,
+    before: Pair | None,
+    held_out: frozenset[bytes],
+    longest: int | None,
+    language: TextLanguage,
 ) -> str | None:
     """Why a pair is dropped as it stands; None if it is not. `before` is the pair of the line before."""
     if len(pair.source) + len(pair.target) > MAX_LINE_CHARACTERS:
@@ -111,7 +120,7 @@ def unfit_text(
         return "repeats the line before"
     if held_out and pair_digest(pair.source, pair.target) in held_out:
         return "held out for testing"
-    if longest is not None and len(pair.source.split()) > longest:
+    if longest is not None and language.length(pair.source) > longest:
         return f"over the {longest} source words asked for"
     return None
 

@@ -67,11 +67,12 @@ def sources(
     held_out: frozenset[bytes] = frozenset(),
     noise: Noise | None = None,
     seed: int = 1,
+    source_language: str = "en",
 ) -> list[WeightedCorpus]:
     """Encode the parts of a mix, each pass of an epoch rewritten in its own way.
 
     Args:
-        tokenizer, cache_folder, held_out: see `seqviz.data.encoded.encode_corpus`.
+        tokenizer, cache_folder, held_out, source_language: see `seqviz.data.encoded.encode_corpus`.
         noise: how pairs are rewritten; None leaves them as they are.
         seed: of the rewriting.
     """
@@ -86,6 +87,7 @@ def sources(
                 longest=part.longest,
                 noise=noise,
                 variant=(seed, index, number),
+                source_language=source_language,
             )
             for number in range(math.ceil(part.repeat) if noise else 1)
         ]

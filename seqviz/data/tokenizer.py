@@ -23,6 +23,7 @@ from transformers import PreTrainedTokenizerFast
 
 from seqviz.constants import MAX_SOURCE_PIECES
 from seqviz.pieces import WORD_START, Pieces
+from seqviz.text_languages import TextLanguage
 
 EOS_TOKEN, UNK_TOKEN, PAD_TOKEN = "</s>", "<unk>", "<pad>"
 EOS_TOKEN_ID, UNK_TOKEN_ID = 0, 1
@@ -188,7 +189,7 @@ def load(folder: str | os.PathLike[str]) -> PreTrainedTokenizerFast:
 class Segmentation:
     """A text cut into pieces.
 
-    Joined by spaces, the words are the normalised text; joined without, the pieces are the same text with
+    Joined by spaces, where the language has some, the words are the normalised text; joined without, the pieces are the same text with
     `WORD_START` in front of every word.
 
     Attributes:
@@ -202,8 +203,12 @@ class Segmentation:
     unknown: tuple[str, ...]
 
 
-def segment(tokenizer: Any, text: str) -> Segmentation:
-    """Cut any text into pieces and words; empty where nothing visible is left of it."""
+def segment(tokenizer: Any, text: str, language: TextLanguage | None = None) -> Segmentation:
+    """Cut any text into pieces and words; empty where nothing visible is left of it.
+
+    Args:
+        language: of the text; None for one whose words stand between spaces.
+    """
     plain = normalize(text)
     # Positions refer to what the tokenizer is given, so it is given the normalised text.
     encoding = tokenizer(
@@ -216,4 +221,10 @@ def segment(tokenizer: Any, text: str) -> Segmentation:
             start, end = encoding.offset_mapping[position]
             tokens[position] = plain[start:end]
             unknown.update(dict.fromkeys(plain[start:end]))
-    return Segmentation(tuple(encoding.input_ids), Pieces.of(tokens), tuple(unknown))
+    pieces = in_words(Pieces.of(tokens), language)
+    return Segmentation(tuple(encoding.input_ids), pieces, tuple(unknown))
+
+
+def in_words(pieces: Pieces, language: TextLanguage | None) -> Pieces:
+    """Pieces whose words stand between spaces, with the words of their language."""
+    return pieces if language is None or language.is_spaced else pieces.split(language.words)

@@ -17,7 +17,7 @@ import torch
 from seqviz.constants import MAX_SOURCE_PIECES, MAX_TARGET_PIECES
 from seqviz.data import tokenizer as tokenizers
 from seqviz.maps import AttentionMap
-from seqviz.pieces import SPECIAL
+from seqviz.pieces import SPECIAL, Pieces
 from seqviz.translating import forced, notes
 from seqviz.translating.result import Translation
 from seqviz.translating.translator import Translator
@@ -152,7 +152,11 @@ def teacher_forced(translator: Translator, source: str, target: str) -> Translat
         ValueError: a side that is empty or too long.
     """
     started = time.perf_counter()
-    sides = [tokenizers.segment(translator.tokenizer, text) for text in (source, target)]
+    languages = (translator.languages.source, translator.languages.target)
+    sides = [
+        tokenizers.segment(translator.tokenizer, text, language)
+        for text, language in zip((source, target), languages, strict=True)
+    ]
     for name, side, limit in zip(
         ("source", "target"), sides, (MAX_SOURCE_PIECES, MAX_TARGET_PIECES), strict=True
     ):
@@ -170,7 +174,7 @@ def teacher_forced(translator: Translator, source: str, target: str) -> Translat
     given = len(target_ids)
     return translator.made(
         source=source,
-        text=" ".join(french.pieces.words),
+        text=" ".join(Pieces.of(french.pieces.tokens).words),
         source_pieces=english.pieces.with_end(end),
         target_pieces=french.pieces.with_end(end),
         target_ids=target_ids,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from seqviz.text_languages import LanguagePair
+
 _WHAT = {
     "rnn": "A plain tanh RNN translator: the decoder sees one fixed vector of the source.",
     "lstm": "An LSTM translator: the decoder sees one fixed vector of the source.",
@@ -22,6 +24,7 @@ def card(training: Mapping[str, Any], about_data: str = "") -> str:
         about_data: Markdown on source and terms of the training data.
     """
     recipe = training["recipe"]
+    languages = LanguagePair.recorded(training)
     bleu = training.get("dev_bleu")
     loss = training.get("dev_loss")
     rows = [
@@ -63,7 +66,7 @@ def card(training: Mapping[str, Any], about_data: str = "") -> str:
     table = "\n".join(f"| {key} | {value} |" for key, value in rows)
     return f"""---
 license: apache-2.0
-language: [en, fr]
+language: [{", ".join(languages.codes)}]
 pipeline_tag: translation
 ---
 # {training["model"]}

@@ -23,6 +23,7 @@ import torch
 from seqviz.architectures import num_parameters
 from seqviz.data.encoded import EncodedCorpus
 from seqviz.data.epochs import WeightedCorpus
+from seqviz.text_languages import LanguagePair
 from seqviz.training.batches import Step, batches
 from seqviz.training.loss import summed_loss
 from seqviz.training.model_folder import save_model, training_record
@@ -70,6 +71,8 @@ def train(
     config: dict[str, Any] | None = None,
     mixed_precision: str = "auto",
     finish: str | None = None,
+    source_language: str = "en",
+    target_language: str = "fr",
     on_step: Callable[[Position, float], None] | None = None,
 ) -> Result:
     """Train a model, or go on with it.
@@ -93,11 +96,13 @@ def train(
         config: settings of the architecture that differ from `build`'s.
         mixed_precision: "bf16", "no", or "auto": the faster one here. A run that goes on keeps its own.
         finish: "cooldown" lets the cool-down begin where the run stands, "now" makes the model of its last state.
+        source_language, target_language: codes of ISO 639-1, which the model keeps.
         on_step: called after every step with position and loss.
     Raises:
         TrainingError: no budget, or one that the run is past; a run folder of other settings, or whose
             saved states are all damaged; unusable `start_from`; a loss that is not finite; processes
             that do not see each other; a `SaveError` where something cannot be written.
+        LanguageError: no such languages, or what finds their words is not installed.
     """
     run = Run(
         name,
@@ -116,6 +121,7 @@ def train(
         config=config,
         mixed_precision=mixed_precision,
         finish=finish,
+        languages=LanguagePair.of(source_language, target_language),
     )
     grace = 5.0 if run.accelerator.num_processes > 1 else 0.0
     with contextlib.closing(run):

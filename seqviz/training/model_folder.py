@@ -49,6 +49,7 @@ def training_record(run: Run, dev_loss: float | None) -> dict[str, Any]:
         "length_histogram": at.length_histogram,
         "versions": versions(),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "languages": list(run.languages.codes),
     }
 
 

@@ -24,6 +24,7 @@ from seqviz.constants import MAX_SOURCE_WORDS
 from seqviz.data.encoded import EncodedCorpus
 from seqviz.data.epochs import WeightedCorpus
 from seqviz.files import recover, write_json
+from seqviz.text_languages import LanguagePair
 from seqviz.training.batches import Step
 from seqviz.training.errors import DivergedError, TrainingError
 from seqviz.training.lock import RunLock
@@ -82,6 +83,7 @@ class Run:
         config: dict[str, Any] | None,
         mixed_precision: str,
         finish: str | None,
+        languages: LanguagePair,
     ) -> None:
         if finish not in (None, "cooldown", "now"):
             raise TrainingError(f"expected finish to be None, cooldown or now, got {finish!r}")
@@ -92,6 +94,8 @@ class Run:
         self.tokens, self.minutes, self.save_minutes = tokens, minutes, save_minutes
         self.finish, self.rate_at_end = finish, None
         self.dev, self.dev_sample, self.dev_every_tokens = dev, dev_sample, dev_every_tokens
+        self.languages = languages
+        check_languages(languages, sources, dev)
         self.accelerator = accelerator_in(precision_of(mixed_precision, folder))
         check_processes(self.accelerator)
         self._lock = RunLock(folder, self.accelerator)
@@ -112,8 +116,11 @@ class Run:
         folder, name, recipe = self.folder, self.name, self.recipe
         if self.accelerator.is_main_process:
             recover(out)
-        claim(folder, name, recipe, self.sources, tokenizer, config, self.accelerator)
+        languages = self.languages
+        claim(folder, name, recipe, self.sources, tokenizer, config, self.accelerator, languages)
         self.weights = build(name, len(tokenizer), seed=recipe.seed, **(config or {}))
+        if not languages.is_default:
+            self.weights.config.languages = list(languages.codes)
         if self.device.type == "cpu":
             # Fused attention takes several times as long as plain products for sentences of some ten words.
             self.weights.set_attn_implementation("eager")
@@ -389,6 +396,7 @@ def claim(
     tokenizer: Any,
     config: dict[str, Any] | None,
     accelerator: Accelerator,
+    languages: LanguagePair,
 ) -> None:
     """Write the settings of a new run, or check that they are those of the run found."""
     settings = {
@@ -400,6 +408,7 @@ def claim(
             json.dumps(tokenizer.get_vocab(), sort_keys=True).encode()
         ).hexdigest(),
         "precision": accelerator.mixed_precision,
+        "languages": list(languages.codes),
     }
     path = run_folder / "settings.json"
     if path.is_file():
@@ -411,7 +420,7 @@ def claim(
                 "if the command is the one that began the run"
             ) from None
         for key, value in settings.items():
-            # Runs begun before tokenizer and precision were recorded go on.
+            # Runs begun before tokenizer, precision and languages were recorded go on.
             if found.get(key, value) != value:
                 raise TrainingError(
                     f"expected the {key} of the run in {run_folder}, got another: "
@@ -431,10 +440,30 @@ def claim(
     )
 
 
+def check_languages(
+    languages: LanguagePair, sources: Sequence[WeightedCorpus], dev: EncodedCorpus | None
+) -> None:
+    """What finds the words of both is there, and the words of the corpora are those of the source language.
+
+    Raises:
+        LanguageError, TrainingError: they are not.
+    """
+    languages.check()
+    expected = None if languages.source.is_spaced else languages.source.code
+    for corpus in (*(source.corpus for source in sources), *([] if dev is None else [dev])):
+        got = corpus.information.get("source_language")
+        if got != expected:
+            raise TrainingError(
+                f"expected the words of {corpus.information['name']} counted for {languages.source.code}, got "
+                f"{got or 'words between spaces'}; give encode_corpus the same source_language as train"
+            )
+
+
 def _identity(source: WeightedCorpus) -> list[Any]:
     """What a run must find again of a corpus when it goes on."""
     information = source.corpus.information
-    settings = {key: information[key] for key in ("longest", "noise") if key in information}
+    also = ("longest", "noise", "source_language")
+    settings = {key: information[key] for key in also if key in information}
     return [
         information["sha256"],
         len(source.corpus),

@@ -9,8 +9,11 @@ from typing import Any
 from seqviz.constants import MAX_SOURCE_PIECES, MAX_SOURCE_WORDS, MAX_TARGET_PIECES
 from seqviz.data import tokenizer as tokenizers
 from seqviz.pieces import Pieces
+from seqviz.text_languages import TextLanguage
 from seqviz.translating import capitals, notes
 from seqviz.translating.notes import Note
+
+ENGLISH = TextLanguage.of("en")
 
 
 @dataclass(frozen=True)
@@ -39,11 +42,11 @@ class Plan:
     notes: tuple[Note, ...]
 
 
-def plan(tokenizer: Any, text: str, english: bool, lowers_capitals: bool = False) -> Plan:
+def plan(tokenizer: Any, text: str, language: TextLanguage, lowers_capitals: bool = False) -> Plan:
     """Normalise a text, say what is odd about it, and cut it into sentences if it is too long.
 
     Args:
-        english: the model reads English, so that a text in another language gets a hint.
+        language: that the model reads; a text in another one gets a hint.
         lowers_capitals: a text in capitals is read in small letters.
     """
     said: list[Note] = []
@@ -58,15 +61,15 @@ def plan(tokenizer: Any, text: str, english: bool, lowers_capitals: bool = False
     if small is not None:
         plain = small
         said.append(notes.CAPITALS)
-    if english and not looks_english(plain):
-        said.append(notes.LANGUAGE)
-    unit = _unit(tokenizer, plain)
+    if not (looks_english(plain) if language.code == "en" else language.may_be(plain)):
+        said.append(notes.other_language(language))
+    unit = _unit(tokenizer, plain, language)
     if _fits(unit):
         return Plan(text, (unit,), tuple(said))
     units: list[Unit] = []
-    for sentence in split_sentences(plain):
-        unit = _unit(tokenizer, sentence)
-        units += [unit] if _fits(unit) else _cut(unit)
+    for sentence in split_sentences(plain, language):
+        unit = _unit(tokenizer, sentence, language)
+        units += [unit] if _fits(unit) else _cut(unit, language)
     if len(units) > 1:
         said.append(notes.split(len(units), MAX_SOURCE_WORDS, MAX_SOURCE_PIECES))
     return Plan(text, tuple(units), tuple(said))
@@ -119,10 +122,14 @@ def check_prefix(tokenizer: Any, prefix: tuple[int, ...], unit: Unit) -> None:
 # Cutting
 
 
+_STOPS, _STOPS_ALONE = ".!?؟۔։।॥።፧", "。！？｡။།។៕"
+"""Full stops of the world: those that need a space after them, those that need none."""
 _SENTENCE_END = re.compile(
-    r"""(?<=[.!?])["')\]]* (?=["'(\[]*(\S))|[。！？]+["'”’」』）)]* ?(?=.)"""
+    rf"""(?<=[{_STOPS}])["')\]]* (?=["'(\[]*(\S))|[{_STOPS_ALONE}]+["'”’」』）)]* ?(?=.)"""
 )
-"""Group 1 is the first character after a stop that needs a space; the stops of Chinese need none."""
+"""Group 1 is the first character after a stop that needs a space."""
+_GREEK_END = re.compile(r"""(?<=[.!?;])["')\]]* (?=["'(\[]*(\S))""")
+"""A Greek question ends with a semicolon."""
 
 
 _ABBREVIATION = re.compile(
@@ -134,24 +141,28 @@ _ABBREVIATION = re.compile(
 _NUMBERED = re.compile(r"(?:^|\W)(?:No|Nos|Art|Fig|Vol|pp?)\.$", re.IGNORECASE)
 _BEFORE_SMALL = re.compile(r"(?:^|\W)(?:\w|etc|approx|ca|al|incl|ed|eds|dept|est|max|min)\.$")
 """Ends no sentence where the next word begins in lower case."""
+_ORDINAL = re.compile(r"(?:^|[^\w,.])[0-9]{1,2}\.$")
+"""A day or a number in a row, in languages that write so: "am 3. Oktober". A year ends a sentence."""
 _LETTER = re.compile(r"[^\W_]")
 _LONGEST_ABBREVIATION = 40
 
 
-def split_sentences(text: str) -> list[str]:
-    """Cut normalised text after ``. ! ?``, and after ``。！？`` also without a space.
+def split_sentences(text: str, language: TextLanguage = ENGLISH) -> list[str]:
+    """Cut normalised text after ``. ! ?`` and their like, and after ``。！？`` also without a space.
 
     There is no cut before a word in lower case, but where the sentence itself has begun with one: then its
     writer uses no capitals. Joined again, the sentences are the text but for spaces.
     """
     sentences, start = [], 0
-    for match in _SENTENCE_END.finditer(text):
+    for match in (_GREEK_END if language.code == "el" else _SENTENCE_END).finditer(text):
         end, after = match.end(), match[1]
         if after is not None:
             first = _LETTER.search(text, start, end)
             # What decides stands right before the stop: a long text is not read again and again.
             shown = text[max(start, end - _LONGEST_ABBREVIATION) : end].rstrip()
             if not _ends(shown, after, small=first is not None and first[0].islower()):
+                continue
+            if language.has_ordinal_point and _ORDINAL.search(shown):
                 continue
         sentences.append(text[start:end].strip())
         start = end
@@ -166,8 +177,8 @@ def _ends(before: str, after: str, small: bool) -> bool:
     return not after.islower() or (small and not _BEFORE_SMALL.search(before))
 
 
-def _unit(tokenizer: Any, text: str) -> Unit:
-    cut = tokenizers.segment(tokenizer, text)
+def _unit(tokenizer: Any, text: str, language: TextLanguage) -> Unit:
+    cut = tokenizers.segment(tokenizer, text, language)
     return Unit(text, cut.ids, cut.pieces)
 
 
@@ -175,7 +186,7 @@ def _fits(unit: Unit) -> bool:
     return len(unit.pieces.words) <= MAX_SOURCE_WORDS and len(unit.ids) <= MAX_SOURCE_PIECES
 
 
-def _cut(unit: Unit) -> list[Unit]:
+def _cut(unit: Unit, language: TextLanguage) -> list[Unit]:
     """Cut an over-long sentence between words; a single word over the cap loses its tail."""
     found: list[Unit] = []
     start = 0
@@ -203,7 +214,8 @@ def _cut(unit: Unit) -> list[Unit]:
         words = unit.pieces.words[first_word : word_of[end - 1] + 1]
         numbers = tuple(word - first_word for word in word_of[start:end])
         pieces = Pieces(unit.pieces.tokens[start:end], words, numbers)
-        found.append(Unit(" ".join(words), unit.ids[start:end], pieces, said))
+        text = " ".join(words if language.is_spaced else Pieces.of(pieces.tokens).words)
+        found.append(Unit(text, unit.ids[start:end], pieces, said))
         start = resume
     return found
 

@@ -32,7 +32,11 @@ _NEEDED = {
 
 
 def load(
-    name_or_folder: str | os.PathLike[str], device: str | torch.device | None = None
+    name_or_folder: str | os.PathLike[str],
+    device: str | torch.device | None = None,
+    *,
+    source_language: str | None = None,
+    target_language: str | None = None,
 ) -> Translator:
     """Load a shipped model by name, or a folder that `seqviz train`, `save_pretrained` or a Trainer wrote.
 
@@ -42,8 +46,10 @@ def load(
     Args:
         name_or_folder: "rnn", "lstm", "lstm-attention", "transformer", or a path.
         device: "cpu", "cuda", …; None takes the CPU, which is fast enough for one sentence.
+        source_language, target_language: codes of ISO 639-1, for a folder that does not say; see `Translator`.
     Raises:
         ModelError: no such model, damaged or missing files, another architecture, untrained weights.
+        LanguageError: no such language, or the package that finds its words is missing.
     """
     folder = Path(name_or_folder)
     if str(name_or_folder) in MODEL_NAMES:
@@ -79,6 +85,8 @@ def load(
         tokenizer,
         name=training.get("model", folder.name),
         training=training,
+        source_language=source_language,
+        target_language=target_language,
         notes=()
         if has_record
         else (f"no training.json in {folder}: nothing is known of how the model was trained",),

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 from seqviz.language import Language
+from seqviz.text_languages import TextLanguage
 
 Kind = Literal[
     "empty",
@@ -43,6 +44,14 @@ SURROGATE = Note("surrogate", "broken characters were replaced by \ufffd")
 CAPITALS = Note("capitals", "written in capitals: read in small letters")
 LANGUAGE = Note("language", "this does not look like English; the models read English only")
 COPIED = Note("copied", "no piece of this is known to the models: it comes back as it is")
+
+
+def other_language(expected: TextLanguage) -> Note:
+    """The text does not look like the language that the model reads."""
+    if expected.code == "en":
+        return LANGUAGE
+    message = f"this does not look like {expected.name}; the model reads {expected.name} only"
+    return Note("language", message, (expected.code,))
 
 
 def unknown(characters: Iterable[str]) -> Note:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from seqviz.pieces import Pieces
+from seqviz.text_languages import LanguagePair
 from seqviz.translating import notes, numbers, unknown
 from seqviz.translating.notes import Note
 
@@ -49,13 +50,17 @@ def read(
 
 
 def oddities(
-    source: str, words: Sequence[str], languages: tuple[str, str], stopped_after: int | None
+    source: str,
+    text: str,
+    words: Sequence[str],
+    languages: LanguagePair,
+    stopped_after: int | None,
 ) -> tuple[Note, ...]:
     """Notes on an output: it has no end, repeats itself, or its numbers are not those of the source.
 
     Args:
-        words: of the output.
-        languages: of source and output, such as "en" and "fr".
+        text, words: of the output.
+        languages: of source and output.
         stopped_after: pieces of an output that ran into the limit; None for one that came to an end.
     """
     said: list[Note] = []
@@ -63,9 +68,9 @@ def oddities(
         said.append(notes.limit(stopped_after))
     repeated = repeated_spans(words)
     if repeated:
-        start, end = repeated[0]
-        said.append(notes.repetition(" ".join(words[start:end][:8])))
-    differ = numbers.differences(source, " ".join(words), *languages)
+        between, (start, end) = languages.target.between_words, repeated[0]
+        said.append(notes.repetition(between.join(words[start:end][:8])))
+    differ = numbers.differences(source, text, *languages.codes)
     if any(differ):
         said.append(notes.numbers(*differ))
     return tuple(said)

@@ -15,6 +15,7 @@ from seqviz.drawing import heatmap
 from seqviz.drawing.styles import escape
 from seqviz.maps import KINDS, AttentionMap
 from seqviz.pieces import OfTwoTexts, Pieces
+from seqviz.text_languages import DEFAULT_LANGUAGES, TextLanguage
 from seqviz.translating.notes import Note, merged
 
 NOTHING = Pieces()
@@ -56,6 +57,7 @@ class Translation(OfTwoTexts):
         attentions: weights by kind, each (L, H, T, S); empty if they were not asked for.
         attention_kinds: kinds that the model has, asked for or not.
         has_one_vector: the model's decoder sees the source through one fixed vector and nothing else.
+        languages: codes of the languages of `source` and `text`.
     """
 
     model: str
@@ -73,6 +75,7 @@ class Translation(OfTwoTexts):
     attentions: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
     attention_kinds: tuple[str, ...] = field(default=KINDS, repr=False)
     has_one_vector: bool = field(default=False, repr=False)
+    languages: tuple[str, str] = field(default=DEFAULT_LANGUAGES, repr=False)
 
     @property
     def source_words(self) -> tuple[str, ...]:
@@ -142,9 +145,10 @@ class Translation(OfTwoTexts):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: both texts, and the map of cross-attention where there is one."""
+        source, target = (TextLanguage.of(code).tag for code in self.languages)
         texts = (
-            f'<p><b>{escape(self.model)}</b> <span lang="en">{escape(self.source)}</span> → '
-            f'<span lang="fr">{escape(self.text)}</span></p>'
+            f"<p><b>{escape(self.model)}</b> <span{source}>{escape(self.source)}</span> → "
+            f"<span{target}>{escape(self.text)}</span></p>"
         )
         if "cross" not in self.attentions or not self.target_words or not self.source_words:
             return heatmap.notebook(texts)
@@ -178,7 +182,7 @@ def joined(parts: Sequence[Translation], source: str, notes: Sequence[Note]) -> 
     return replace(
         parts[0],
         source=source,
-        text=" ".join(part.text for part in parts if part.text),
+        text=TextLanguage.of(parts[0].languages[1]).join(part.text for part in parts if part.text),
         source_pieces=Pieces.joined(part.source_pieces for part in parts),
         target_pieces=Pieces.joined(part.target_pieces for part in parts),
         target_ids=tuple(i for part in parts for i in part.target_ids),

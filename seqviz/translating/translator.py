@@ -25,6 +25,7 @@ from seqviz.architectures import num_parameters, stepper_for
 from seqviz.architectures.steps import Recorder
 from seqviz.data import tokenizer as tokenizers
 from seqviz.pieces import Pieces
+from seqviz.text_languages import LanguagePair
 from seqviz.translating import forced, inputs, notes, output, saving, search, unknown
 from seqviz.translating.decoding import Decoding, Options, Search
 from seqviz.translating.forced import MAX_BATCH_PIECES
@@ -44,6 +45,7 @@ class Translator:
         name: as in `MODEL_NAMES`.
         training: what ``training.json`` says.
         notes: what a reader should know about the model.
+        source_language, target_language: codes (ISO 639-1); None for what the record says, else "en", "fr".
 
     Attributes:
         lowers_capitals: a text in capitals is read in small letters, and a note says so.
@@ -61,6 +63,8 @@ class Translator:
         name: str = "model",
         training: dict[str, Any] | None = None,
         notes: tuple[str, ...] = (),
+        source_language: str | None = None,
+        target_language: str | None = None,
     ) -> None:
         self.model = model.eval()
         model.set_attn_implementation("eager")  # the fused kernels do not return weights
@@ -68,9 +72,8 @@ class Translator:
         self.name = name
         self.training = training or {}
         self.notes = notes
-        languages = self.training.get("languages", [])
-        self._languages: tuple[str, str] = (*languages,) if len(languages) == 2 else ("en", "fr")
-        self._reads_english = self._languages[0] == "en"
+        said = LanguagePair.recorded(self.training, model.config.to_dict())
+        self.languages = said.changed(source_language, target_language)
         stepper_for(model)  # refuses a model of another kind
 
     def __repr__(self) -> str:
@@ -94,11 +97,8 @@ class Translator:
         return num_parameters(self.model)
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
-        """Save model, tokenizer and record as a folder that `seqviz.load` and Transformers read.
-
-        The record is that of the training which made the model; the digest in it is of the weights saved here.
-        """
-        saving.save(self.model, self.tokenizer, self.training, folder)
+        """Save model, tokenizer, and record with the weights' digest, for `seqviz.load` and Transformers."""
+        saving.save(self.model, self.tokenizer, self.training, self.languages, folder)
 
     @property
     def device(self) -> torch.device:
@@ -358,6 +358,7 @@ class Translator:
             model=self.name,
             attention_kinds=self.attention_kinds,
             has_one_vector=self.has_one_vector,
+            languages=self.languages.codes,
             **found,
         )
 
@@ -366,7 +367,7 @@ class Translator:
             text = text.source
         if not isinstance(text, str):
             raise TypeError(f"expected text or a translation, got {type(text).__name__}")
-        return inputs.plan(self.tokenizer, text, self._reads_english, self.lowers_capitals)
+        return inputs.plan(self.tokenizer, text, self.languages.source, self.lowers_capitals)
 
     def _translate_units(
         self, units: list[Unit], way: Search, attention: bool
@@ -440,12 +441,14 @@ class Translator:
         pieces, missing = output.read(
             self.tokenizer, unit.ids, unit.pieces, ids, looked.get("cross")
         )
-        stopped_after = None if found.finished else len(ids)
-        odd = output.oddities(unit.text, pieces.words, self._languages, stopped_after)
+        limit = None if found.finished else len(ids)
+        text = self.languages.target.tidy(" ".join(pieces.words))
+        pieces = tokenizers.in_words(pieces, self.languages.target)
+        odd = output.oddities(unit.text, text, pieces.words, self.languages, limit)
         lost = (notes.unknown(missing),) if missing else ()
         return self.made(
             source=unit.text,
-            text=" ".join(pieces.words),
+            text=text,
             source_pieces=unit.pieces.with_end(end),
             target_pieces=pieces.with_end(end) if found.finished else pieces,
             target_ids=found.ids,
