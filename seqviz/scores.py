@@ -20,6 +20,8 @@ import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
+from seqviz.text_languages import LanguageError, TextLanguage
+
 BLEU_COUNTS = 10
 """Counts of a sentence for BLEU: output length, reference length, matching and all 1- to 4-grams."""
 CHRF_COUNTS = 18
@@ -38,18 +40,42 @@ def _composed(texts: Sequence[str]) -> list[str]:
     return [unicodedata.normalize("NFC", text) for text in texts]
 
 
-def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
-    """Corpus BLEU with its signature.
+def bleu_metric(target_language: str | TextLanguage = "fr", **settings: Any) -> BLEU:
+    """sacreBLEU's BLEU with the tokenizer of a language.
 
+    Args:
+        target_language: code of ISO 639-1.
+        settings: further ones of sacreBLEU.
+    Raises:
+        LanguageError: no such language, or its tokenizer is not installed.
+    """
+    language = TextLanguage.of(target_language)
+    try:
+        return BLEU(tokenize=language.bleu_tokenizer, **settings)
+    except RuntimeError as error:
+        raise LanguageError(
+            f"BLEU of {language.name} needs the tokenizer {language.bleu_tokenizer} of sacreBLEU; "
+            "pip install 'seqviz[languages]'"
+        ) from error
+
+
+def corpus_bleu(
+    hypotheses: Sequence[str], references: Sequence[str], target_language: str = "fr"
+) -> dict[str, Any]:
+    """Corpus BLEU with its signature, which names the tokenizer.
+
+    Args:
+        target_language: of both, a code of ISO 639-1.
     Returns:
         ``score`` 0–100, ``signature``, ``sentences``, ``brevity_penalty``, ``length_ratio``.
     Raises:
         ValueError: nothing to score, or counts that differ.
+        LanguageError: see `bleu_metric`.
     """
     _check_counts(hypotheses, references)
     if not references:
         raise ValueError("expected at least one sentence to score, got none")
-    metric = BLEU()
+    metric = bleu_metric(target_language)
     result = metric.corpus_score(_composed(hypotheses), [_composed(references)])
     return {
         "score": round(result.score, 2),
@@ -60,28 +86,35 @@ def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> dict[st
     }
 
 
-def sentence_scores(hypothesis: str, reference: str) -> dict[str, float]:
+def sentence_scores(
+    hypothesis: str, reference: str, target_language: str = "fr"
+) -> dict[str, float]:
     """Sentence BLEU (smoothed, effective order) and sentence chrF of one translation, 0–100."""
     hypothesis, reference = _composed([hypothesis, reference])
-    bleu = BLEU(effective_order=True).sentence_score(hypothesis, [reference])
+    metric = bleu_metric(target_language, effective_order=True)
+    bleu = metric.sentence_score(hypothesis, [reference])
     chrf = CHRF().sentence_score(hypothesis, [reference])
     return {"bleu": bleu.score, "chrf": chrf.score}
 
 
-def signatures() -> dict[str, str]:
+def signatures(target_language: str | TextLanguage = "fr") -> dict[str, str]:
     """sacreBLEU's signatures of the corpus scores below, by name."""
     made = {}
-    for name, metric in (("bleu", BLEU()), ("chrf", CHRF())):
+    for name, metric in (("bleu", bleu_metric(target_language)), ("chrf", CHRF())):
         metric.corpus_score(["a"], [["a"]])  # a signature counts references, so it needs some
         made[name] = str(metric.get_signature())
     return made
 
 
 def sentence_counts(
-    hypotheses: Sequence[str], references: Sequence[str]
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    target_language: str | TextLanguage = "fr",
 ) -> tuple[np.ndarray, np.ndarray]:
     """The counts that scores are made of, sentence by sentence.
 
+    Args:
+        target_language: whose words BLEU counts, a code of ISO 639-1.
     Returns:
         for BLEU (N, `BLEU_COUNTS`) and for chrF (N, `CHRF_COUNTS`), float64.
     Raises:
@@ -90,7 +123,7 @@ def sentence_counts(
     _check_counts(hypotheses, references)
     hypotheses, references = _composed(hypotheses), _composed(references)
     found = []
-    for metric, width in ((BLEU(), BLEU_COUNTS), (CHRF(), CHRF_COUNTS)):
+    for metric, width in ((bleu_metric(target_language), BLEU_COUNTS), (CHRF(), CHRF_COUNTS)):
         # sacreBLEU's own bootstrap starts from these; a test holds our scores to its scores.
         rows = metric._extract_corpus_statistics(hypotheses, [references]) if references else []
         found.append(np.array(rows, np.float64).reshape(len(references), width))

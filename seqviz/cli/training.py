@@ -279,12 +279,12 @@ def _finish_model(
         from seqviz.translating.loading import load
 
         pairs = list(read_pairs(dev, unusable=lambda *_: None))
-        source = LanguagePair.recorded(report).source
-        pairs = [p for p in pairs if 0 < source.length(p.source) <= MAX_SOURCE_WORDS]
+        languages = LanguagePair.recorded(report)
+        pairs = [p for p in pairs if 0 < languages.source.length(p.source) <= MAX_SOURCE_WORDS]
         pairs = pairs[:: max(1, len(pairs) // 500)][:500]
         translations = load(folder).translate([p.source for p in pairs])
         report["dev_bleu"] = scores.corpus_bleu(
-            [t.text for t in translations], [p.target for p in pairs]
+            [t.text for t in translations], [p.target for p in pairs], languages.target.code
         )
         typer.echo(f"{folder}: development BLEU {report['dev_bleu']['score']:.1f}", err=True)
     write_json(folder / "training.json", report)

@@ -13,7 +13,8 @@ import numpy as np
 from seqviz import coverage, scores
 from seqviz.constants import MAX_SOURCE_WORDS
 from seqviz.measuring.outputs import Output, Outputs
-from seqviz.measuring.plan import LONG, Plan, words_in
+from seqviz.measuring.plan import DEFAULT, LONG, Plan, words_in
+from seqviz.text_languages import LanguagePair
 
 THIN = 50
 """A bucket of fewer sentences is marked as thin: its score says little."""
@@ -28,6 +29,7 @@ class Group:
     high: int
     parts: int
     texts: tuple[tuple[tuple[str, str], ...], ...]  # text → parts → (source, target)
+    languages: LanguagePair = DEFAULT
 
 
 def everything(plan: Plan) -> Group:
@@ -38,16 +40,18 @@ def everything(plan: Plan) -> Group:
 def natural(plan: Plan, bucket: tuple[int, int]) -> Group:
     """Sentences of so many words."""
     low, high = bucket
-    texts = tuple(((p.source, p.target),) for p in plan.pairs if low <= words_in(p.source) <= high)
-    return Group(f"natural-{low}-{high}", low, high, 1, texts)
+    source = plan.languages.source
+    texts = tuple(
+        ((p.source, p.target),) for p in plan.pairs if low <= words_in(p.source, source) <= high
+    )
+    return Group(f"natural-{low}-{high}", low, high, 1, texts, plan.languages)
 
 
 def same_content(plan: Plan, parts: int) -> Group:
     """Runs of sentences, each cut into so many parts."""
     low, high = (int(edge / parts + 0.5) for edge in LONG)
-    return Group(
-        f"same-content-{parts}", low, high, parts, tuple(run.cuts[parts] for run in plan.runs)
-    )
+    texts = tuple(run.cuts[parts] for run in plan.runs)
+    return Group(f"same-content-{parts}", low, high, parts, texts, plan.languages)
 
 
 class Marker:
@@ -105,9 +109,10 @@ class Counts:
                     found[number] += hits.sum(), judged.sum()
             repeated[number] = sum(output.repeated for output in made), len(made)
             limit[number] = sum(output.limit for output in made), len(made)
-            hypotheses.append(" ".join(output.text for output in made if output.text))
-            references.append(" ".join(target for _, target in text))
-        bleu, chrf = scores.sentence_counts(hypotheses, references)
+            language = group.languages.target
+            hypotheses.append(language.join(output.text for output in made if output.text))
+            references.append(language.join(target for _, target in text))
+        bleu, chrf = scores.sentence_counts(hypotheses, references, group.languages.target)
         return cls(
             bleu=bleu,
             chrf=chrf,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from seqviz import scores
 from seqviz.coverage import Lexicon
 from seqviz.files import file_digest
 from seqviz.measuring import chains, translate
@@ -19,6 +20,7 @@ from seqviz.measuring.outputs import Outputs, Work
 from seqviz.measuring.plan import Plan, Texts
 from seqviz.measuring.quality import quality_report
 from seqviz.report import Report
+from seqviz.text_languages import LanguageError, LanguagePair
 
 Say = Callable[[str], None]
 """Takes a line on what is being done."""
@@ -58,7 +60,8 @@ def by_length(
     if prediction:
         foreseen = json.loads(prediction.read_text(encoding="utf-8"))
         foreseen = {**foreseen, "sha256": file_digest(prediction)}
-    plan = plans.plan(data, sample=sample, seed=seed, runs=runs)
+    languages = languages_of(models)
+    plan = plans.plan(data, sample=sample, seed=seed, runs=runs, languages=languages)
     say(
         f"{_several(len(plan.pairs), 'sentence')}, {_several(len(plan.runs), 'run')} of sentences, "
         f"{_several(len(models), 'model')}"
@@ -85,7 +88,7 @@ def by_length(
         number=resamples,
         num_beams=beams,
         prediction=foreseen,
-        lexicon=_lexicon(say),
+        lexicon=_lexicon(languages, say),
         command=_command("seqviz evaluate", options) + ("" if runs else " --no-runs"),
         device=device,
     )
@@ -104,7 +107,9 @@ def on_test_sets(
     workers: int | None = None,
     device: str | None = None,
 ) -> Report:
-    """Measure quality on whole test sets and on the hand-written sentences, greedy and with a beam.
+    """Measure quality on whole test sets and, English into French, on the hand-written sentences.
+
+    Greedy and with a beam.
 
     Args:
         files: corpus files by the name of the test set.
@@ -112,10 +117,13 @@ def on_test_sets(
         sample: at most so many sentences of a set, at even distances.
         beams: width of the search beside greedy search.
     """
+    languages = languages_of(models)
     sets = {
-        name: plans.thinned(plans.plan(path, runs=False), sample) for name, path in files.items()
+        name: plans.thinned(plans.plan(path, runs=False, languages=languages), sample)
+        for name, path in files.items()
     }
-    sets["hand-written"] = plans.written("development")
+    if languages.is_default:
+        sets["hand-written"] = plans.written("development")
     measured: dict[str, tuple[Plan, dict[int, dict[str, Outputs]]]] = {}
     for name, plan in sets.items():
         searches = {}
@@ -161,7 +169,14 @@ def by_chains(
     Raises:
         CorpusError: see `chains.chains`.
         LexiconError: no table of words.
+        LanguageError: other languages than those of the table.
     """
+    languages = languages_of(models)
+    if not languages.is_default:
+        raise LanguageError(
+            f"expected models from English into French, got {languages}; chains are measured by the words that "
+            "are found, and there is no table of words for these languages"
+        )
     lexicon = Lexicon.load()
     drawn = {"all": chains.chains(data, sample=sample, seed=seed)}
     if training:
@@ -220,7 +235,26 @@ def _translated(
     return {name: each.outputs(plan) for name, each in works.items()}
 
 
-def _lexicon(say: Say) -> Lexicon | None:
+def languages_of(models: Mapping[str, Path]) -> LanguagePair:
+    """The languages of all the models, for which everything is there.
+
+    Raises:
+        LanguageError: models of several pairs, or something is not installed.
+    """
+    found = {name: LanguagePair.of_model(folder) for name, folder in models.items()}
+    if len(set(found.values())) > 1:
+        several = ", ".join(f"{name} {languages}" for name, languages in found.items())
+        raise LanguageError(f"expected models of one pair of languages, got {several}")
+    languages = next(iter(found.values()))
+    languages.check()
+    scores.bleu_metric(languages.target)
+    return languages
+
+
+def _lexicon(languages: LanguagePair, say: Say) -> Lexicon | None:
+    if not languages.is_default:
+        say(f"note: there is no table of words for {languages}, so found words are not counted")
+        return None
     try:
         return Lexicon.load()
     except ValueError:

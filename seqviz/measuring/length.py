@@ -21,6 +21,8 @@ The report's results:
 - ``positions``: ``loss[cut][name]`` by piece of the target, ``found[cut][name]`` by word of the source,
   in bins with ``n`` pieces or judged words of ``texts`` texts; cut is "natural" (sentences of `LONG`
   words) or the number of parts a run was cut into.
+- ``languages, unit``: of source and target, and what lengths are counted in; left out for English and French
+  and words.
 - ``prediction``: digest of the prediction, and of each hypothesis what came out.
 
 Intervals: see `seqviz.scores`; they cover the choice of test sentences, not of training seeds.
@@ -50,6 +52,7 @@ from seqviz.measuring.outputs import Outputs
 from seqviz.measuring.plan import BUCKETS, LONG, PARTS, Plan, words_in
 from seqviz.measuring.positions import positions
 from seqviz.report import Report
+from seqviz.text_languages import LanguagePair
 
 SCHEMA = 1
 """Of ``length.json``; `check` refuses any other."""
@@ -76,6 +79,20 @@ LEGEND = {
     "positions": "by the way texts were cut: natural (long sentences), or 4, 2, 1 parts of a run",
 }
 """What the names in the report mean, part of every report."""
+
+
+def legend(languages: LanguagePair) -> dict[str, str]:
+    """`LEGEND`, which speaks of English, for other languages of the source."""
+    unit = f"{languages.source.name} {languages.source.unit}"
+    return {key: text.replace("English words", unit) for key, text in LEGEND.items()}
+
+
+def said(languages: LanguagePair) -> dict[str, Any]:
+    """What a report says of languages other than those of the shipped models."""
+    if languages.is_default:
+        return {}
+    return {"languages": list(languages.codes), "unit": languages.source.unit}
+
 
 MEASURES = ("loss_change", "bleu_ratio", "bleu_drop")
 
@@ -116,10 +133,11 @@ def length_report(
         "seed": plan.seed,
     }
     results = {
-        "legend": LEGEND,
+        "legend": legend(plan.languages),
+        **said(plan.languages),
         "num_beams": num_beams,
         "resamples": number,
-        "signatures": scores.signatures(),
+        "signatures": scores.signatures(plan.languages.target),
         "length_histogram": next((out.length_histogram for out in outputs.values()), None),
         "curves": curves,
         "effects": effects,
@@ -190,7 +208,8 @@ def _bucket(group: Group, counts: Counts, draws: Draws) -> dict[str, Any]:
     made: dict[str, Any] = {"low": group.low, "high": group.high, "n": n, "thin": n < THIN}
     if group.key.startswith("same-content"):
         made["parts"] = group.parts
-    lengths = [words_in(source) for text in group.texts for source, _ in text]
+    language = group.languages.source
+    lengths = [words_in(source, language) for text in group.texts for source, _ in text]
     made["words"] = round(float(np.mean(lengths)), 1) if lengths else None
     if lengths:
         middle = np.percentile(lengths, [5, 95])

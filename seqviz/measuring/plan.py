@@ -1,6 +1,6 @@
 """What an evaluation translates: a test set, a sample of it, runs of sentences and their cuts.
 
-Length of a sentence: whitespace words of its source.
+Length of a sentence: words of its source, as its language has them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from seqviz import handwritten
 from seqviz.constants import MAX_SOURCE_WORDS
 from seqviz.data.pairs import CorpusError, Pair, read_pairs
 from seqviz.files import file_digest
+from seqviz.text_languages import DEFAULT_LANGUAGES, LanguagePair, TextLanguage
+
+DEFAULT = LanguagePair.of(*DEFAULT_LANGUAGES)
 
 BUCKETS = (
     (1, 10),
@@ -74,6 +77,7 @@ class Plan:
         skipped: pairs of the file that are not evaluated, by reason.
         data: name, digest and size of the file.
         sample, seed: how many sentences were asked for, None for all.
+        languages: of the pairs.
     """
 
     pairs: tuple[Pair, ...]
@@ -82,6 +86,7 @@ class Plan:
     data: Mapping[str, Any]
     sample: int | None = None
     seed: int = 1
+    languages: LanguagePair = DEFAULT
 
     def sources(self) -> list[str]:
         """Every text to translate, once, longest first."""
@@ -100,7 +105,12 @@ class Plan:
 
 
 def plan(
-    path: str | os.PathLike[str], *, sample: int | None = None, seed: int = 1, runs: bool = True
+    path: str | os.PathLike[str],
+    *,
+    sample: int | None = None,
+    seed: int = 1,
+    runs: bool = True,
+    languages: LanguagePair = DEFAULT,
 ) -> Plan:
     """Read a corpus file and decide what is translated.
 
@@ -110,6 +120,7 @@ def plan(
             and a quarter as many runs; None takes all.
         seed: of the sample.
         runs: also the same-content curve.
+        languages: of the pairs; lengths are counted as the source language has words.
     Raises:
         CorpusError: see `seqviz.data.pairs.read_pairs`; also when no pair can be evaluated.
         ValueError: a sample below 1.
@@ -124,7 +135,7 @@ def plan(
         reason = None
         if not pair.source.strip() or not pair.target.strip():
             reason = "empty side"
-        elif words_in(pair.source) > MAX_SOURCE_WORDS:
+        elif words_in(pair.source, languages.source) > MAX_SOURCE_WORDS:
             reason = f"over {MAX_SOURCE_WORDS} source words"
         if reason:
             skipped[reason] = skipped.get(reason, 0) + 1
@@ -133,10 +144,11 @@ def plan(
     if not kept:
         reasons = ", ".join(f"{count} {why}" for why, count in skipped.items())
         raise CorpusError(f"{path}: no pair can be evaluated ({reasons})")
-    found = find_runs(every) if runs else []
+    found = find_runs(every, languages) if runs else []
     if sample is not None:
         random = np.random.default_rng([seed, 17])
-        kept = [kept[i] for i in _stratified([words_in(p.source) for p in kept], sample, random)]
+        lengths = [words_in(pair.source, languages.source) for pair in kept]
+        kept = [kept[i] for i in _stratified(lengths, sample, random)]
         size = min(len(found), -(-sample // 4))
         chosen = sorted(random.permutation(len(found))[:size].tolist())
         found = [found[i] for i in chosen]
@@ -147,6 +159,7 @@ def plan(
         data={"name": path.name, "sha256": file_digest(path), "lines": len(every)},
         sample=sample,
         seed=seed,
+        languages=languages,
     )
 
 
@@ -179,9 +192,9 @@ def written(use: str) -> Plan:
     )
 
 
-def words_in(text: str) -> int:
-    """Length of a text as this project counts it."""
-    return len(text.split())
+def words_in(text: str, language: TextLanguage = DEFAULT.source) -> int:
+    """Length of a text as this project counts it, see `TextLanguage.unit`."""
+    return language.length(text)
 
 
 def _stratified(lengths: Sequence[int], size: int, random: np.random.Generator) -> list[int]:
@@ -200,12 +213,12 @@ def _stratified(lengths: Sequence[int], size: int, random: np.random.Generator) 
     return sorted(chosen)
 
 
-def find_runs(pairs: Sequence[Pair]) -> list[Run]:
+def find_runs(pairs: Sequence[Pair], languages: LanguagePair = DEFAULT) -> list[Run]:
     """Runs of at least four whole sentences with `LONG` words together, none sharing a sentence.
 
     From the first sentence on, the shortest run that fits is taken, and the search goes on behind it.
     """
-    lengths = [words_in(pair.source) for pair in pairs]
+    lengths = [words_in(pair.source, languages.source) for pair in pairs]
     usable = [bool(n and pair.target.strip()) for n, pair in zip(lengths, pairs, strict=True)]
     found: list[Run] = []
     first = 0
@@ -218,7 +231,8 @@ def find_runs(pairs: Sequence[Pair]) -> list[Run]:
             if total > LONG[1]:
                 break
             if total >= LONG[0] and end - first >= max(PARTS):
-                run = Run(first, end - first, {n: _cut(pairs[first:end], n) for n in PARTS})
+                cuts = {n: _cut(pairs[first:end], n, languages) for n in PARTS}
+                run = Run(first, end - first, cuts)
                 break
         if run:
             found.append(run)
@@ -228,9 +242,9 @@ def find_runs(pairs: Sequence[Pair]) -> list[Run]:
     return found
 
 
-def _cut(pairs: Sequence[Pair], parts: int) -> tuple[tuple[str, str], ...]:
+def _cut(pairs: Sequence[Pair], parts: int, languages: LanguagePair) -> tuple[tuple[str, str], ...]:
     """Sentences as so many parts, cut where the longest part is shortest."""
-    lengths = [words_in(pair.source) for pair in pairs]
+    lengths = [words_in(pair.source, languages.source) for pair in pairs]
     best: tuple[int, ...] = ()
     shortest = None
     for cuts in combinations(range(1, len(pairs)), parts - 1):
@@ -240,8 +254,8 @@ def _cut(pairs: Sequence[Pair], parts: int) -> tuple[tuple[str, str], ...]:
             shortest, best = longest, edges
     return tuple(
         (
-            " ".join(pair.source.strip() for pair in pairs[a:b]),
-            " ".join(pair.target.strip() for pair in pairs[a:b]),
+            languages.source.join(pair.source.strip() for pair in pairs[a:b]),
+            languages.target.join(pair.target.strip() for pair in pairs[a:b]),
         )
         for a, b in pairwise(best)
     )

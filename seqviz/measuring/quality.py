@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from seqviz import scores
-from seqviz.measuring.length import LEGEND, overall
+from seqviz.measuring.length import LEGEND, overall, said
 from seqviz.measuring.outputs import Outputs
 from seqviz.measuring.plan import Plan
 from seqviz.report import Report
@@ -55,13 +55,15 @@ def quality_report(
             },
             "searches": found,
         }
+    languages = next(iter(measured.values()))[0].languages
     results = {
+        **said(languages),
         "legend": {
             **{key: LEGEND[key] for key in ("…_low, …_high", "bleu, chrf", "loss")},
             "searches": "by number of beams; 1 is greedy",
         },
         "resamples": number,
-        "signatures": scores.signatures(),
+        "signatures": scores.signatures(languages.target),
         "test_sets": test_sets,
     }
     return Report.now(command, None, results, models, device=device or "cpu", schema=SCHEMA)

@@ -27,6 +27,7 @@ from seqviz.files import recover, write_json
 from seqviz.text_languages import LanguagePair
 from seqviz.training.batches import Step
 from seqviz.training.errors import DivergedError, TrainingError
+from seqviz.training.languages import check_languages
 from seqviz.training.lock import RunLock
 from seqviz.training.log import Log
 from seqviz.training.loss import SequenceLoss, mean_loss
@@ -438,25 +439,6 @@ def claim(
         f"expected a run folder that all machines share, got {run_folder}, in which the settings that "
         "the main process wrote are not to be seen; give --runs on a shared disk"
     )
-
-
-def check_languages(
-    languages: LanguagePair, sources: Sequence[WeightedCorpus], dev: EncodedCorpus | None
-) -> None:
-    """What finds the words of both is there, and the words of the corpora are those of the source language.
-
-    Raises:
-        LanguageError, TrainingError: they are not.
-    """
-    languages.check()
-    expected = None if languages.source.is_spaced else languages.source.code
-    for corpus in (*(source.corpus for source in sources), *([] if dev is None else [dev])):
-        got = corpus.information.get("source_language")
-        if got != expected:
-            raise TrainingError(
-                f"expected the words of {corpus.information['name']} counted for {languages.source.code}, got "
-                f"{got or 'words between spaces'}; give encode_corpus the same source_language as train"
-            )
 
 
 def _identity(source: WeightedCorpus) -> list[Any]:

@@ -148,9 +148,8 @@ def _draw_curve(
         axes.set_ylim(bottom=0)
     axes.set_ylim(top=axes.get_ylim()[1] * 1.04)
     _label_buckets(axes, models.values())
-    figure.say(axes.xaxis.label, "held" if curve == "same-content" else "words").set(
-        fontsize=10, color=INK
-    )
+    key = "held" if curve == "same-content" else "words"
+    figure.say(axes.xaxis.label, _of(report, key)).set(fontsize=10, color=INK)
     figure.say(axes.yaxis.label, metric).set(fontsize=10, color=INK)
     corner = axes.text(-0.012, -0.095, "", transform=axes.transAxes, ha="right", va="center")
     figure.say(corner, "n").set(fontsize=8.5, color=FAINT)
@@ -233,17 +232,24 @@ def where_it_breaks(report: Mapping[str, Any], *, language: str = "en") -> Figur
         axes.set_ylim(bottom=0)
         if key == "found":
             axes.set_ylim(0, 1.02)
-        figure.say(axes.xaxis.label, f"position_{key}").set(fontsize=10, color=INK)
+        figure.say(axes.xaxis.label, _of(report, f"position_{key}")).set(fontsize=10, color=INK)
         figure.say(axes.yaxis.label, key).set(fontsize=10, color=INK)
         at = axes.get_position().x0
         heading = figure.text(at, 0.955, "", fontsize=11.5, color=INK, ha="left", va="center")
-        figure.say(heading, f"breaks_{key}")
+        figure.say(heading, _of(report, f"breaks_{key}"))
         if number == 0:
             add_legend(axes, above=True)
     if any_thin:
         note = figure.text(0.98, 0.955, "", ha="right", va="center")
         figure.say(note, "thin", n=THIN).set(fontsize=8.5, color=FAINT)
     return figure
+
+
+def _of(report: Mapping[str, Any], key: str) -> str:
+    """The key of a text that names what lengths are counted in: by itself, English words."""
+    if not report.get("unit"):
+        return key
+    return f"{key}_in_words" if report["unit"] == "words" else f"{key}_in_characters"
 
 
 def _range(low: int, high: int) -> str:
