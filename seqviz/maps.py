@@ -15,6 +15,7 @@ import numpy as np
 
 from seqviz.drawing import heatmap
 from seqviz.pieces import OfTwoTexts, Pieces
+from seqviz.text_languages import DEFAULT_LANGUAGES
 
 KINDS = ("cross", "encoder", "decoder")
 
@@ -35,6 +36,7 @@ class AttentionMap(OfTwoTexts):
         source_pieces, target_pieces: what columns and rows stand for: pieces, or words after `words`.
         hidden_mass: weight of every row on hidden columns, (L, H, T); 0 where nothing is hidden.
         read: one of `READINGS`, see `at`.
+        languages: codes of the languages of the model's source and target.
     """
 
     kind: str
@@ -44,6 +46,7 @@ class AttentionMap(OfTwoTexts):
     target_pieces: Pieces
     hidden_mass: np.ndarray = field(repr=False)
     read: str = "predicting"
+    languages: tuple[str, str] = field(default=DEFAULT_LANGUAGES, repr=False)
 
     def __post_init__(self) -> None:
         expected = (len(self.target_pieces), len(self.source_pieces))

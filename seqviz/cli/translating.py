@@ -177,6 +177,7 @@ class _View:
     def of(self, name: str, text: str, beams: int, *, alone: bool) -> Panel:
         """What this view shows of a model and a text."""
         from seqviz.drawing.export import Panel
+        from seqviz.drawing.names import ending
         from seqviz.language import Language
         from seqviz.looking.saliency import saliency
         from seqviz.translating.loading import load
@@ -202,7 +203,8 @@ class _View:
         shown = translation.attention(self.kind)
         layer, head, reading = self._place(name, translator, shown)
         shown = shown.at(reading)
-        about = Language.of(self.language).say("attention.read_later")
+        key = f"attention.read_later{ending(shown.languages)}"
+        about = Language.of(self.language).say(key)
         if not self.pieces:
             shown = shown.words(specials=self.specials)
         elif not self.specials:

@@ -82,6 +82,7 @@ class Panel:
                 self.translation.target_words,
                 model=self.model,
                 language=language,
+                languages=self.translation.languages,
             )
         return heatmap.render(
             self.map,

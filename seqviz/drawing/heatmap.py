@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from seqviz.drawing.names import Matrices, name_of, which
+from seqviz.drawing.names import Matrices, ending, name_of, which
 from seqviz.drawing.pixels import levels, pictures
 from seqviz.drawing.styles import (
     LIGHT_PAPER,
@@ -31,6 +31,7 @@ from seqviz.drawing.styles import (
 )
 from seqviz.language import Language
 from seqviz.pieces import Pieces
+from seqviz.text_languages import DEFAULT_LANGUAGES, TextLanguage
 
 _HERE = Path(__file__).parent
 # Both readings, as HTML and as XML, must leave the script and the style alone.
@@ -45,15 +46,10 @@ TEXT, TEXT_OF_FEW, FEW = 13, 15, 16
 LONGEST_LABEL = 9.5
 """Longer labels end in an ellipsis, em; the line above the map shows them whole."""
 
+_SIDES = {"cross": (1, 0), "encoder": (0, 0), "decoder": (1, 1), "saliency": (1, 0)}
+"""Whose words the rows and the columns of a kind are: 0 for the source, 1 for the target."""
 # A browser that translates pages must not translate the words of a picture.
-_ENGLISH, _FRENCH = ' lang="en" translate="no"', ' lang="fr" translate="no"'
-_LANGUAGES = {
-    "cross": (_FRENCH, _ENGLISH),
-    "encoder": (_ENGLISH, _ENGLISH),
-    "decoder": (_FRENCH, _FRENCH),
-    "saliency": (_FRENCH, _ENGLISH),
-}
-"""Of the rows and of the columns."""
+_KEEP = ' translate="no"'
 
 
 def render(
@@ -87,7 +83,9 @@ def render(
         [visible(token) for token in tokens]
         for tokens in (map.source_pieces.tokens, map.target_pieces.tokens)
     )
-    kind = map.kind if map.kind in _LANGUAGES else "cross"
+    kind = map.kind if map.kind in _SIDES else "cross"
+    # Positions go from left to right whatever the script; each label finds its own direction.
+    down, across = (f' lang="{map.languages[side]}"{_KEEP}' for side in _SIDES[kind])
     texts = Language.of(language).within("attention")
 
     def say(key: str, **values: object) -> str:
@@ -121,10 +119,10 @@ def render(
         f'<div class="sv-zoom"><button type="button" data-sv-zoom="0.8" aria-label="{say("smaller")}">−</button>'
         f'<button type="button" data-sv-zoom="1.25" aria-label="{say("larger")}">+</button></div></div>'
         f'<div class="sv-scroll" tabindex="0" role="application" '
-        f'aria-label="{say(f"label_{kind}", rows=rows, columns=columns)}">'
+        f'aria-label="{say(f"label_{kind}{ending(map.languages)}", rows=rows, columns=columns)}">'
         f'<div class="sv-grid"><div class="sv-corner"></div>'
-        f'<div class="sv-across"{_LANGUAGES[kind][1]}>{_across(source, map.source_pieces)}</div>'
-        f'<div class="sv-down"{_LANGUAGES[kind][0]}>{_down(target, map.target_pieces)}</div>'
+        f'<div class="sv-across"{across}>{_across(source, map.source_pieces)}</div>'
+        f'<div class="sv-down"{down}>{_down(target, map.target_pieces)}</div>'
         f'<div class="sv-cells" data-rows="{rows}" data-columns="{columns}" '
         f'data-numbers="{base64.b64encode(weights.tobytes()).decode()}">'
         f"{pictures(levels(weights, color_max), _model_ramp(map.model))}"
@@ -210,6 +208,7 @@ def render_vector(
     *,
     model: str,
     language: str = "en",
+    languages: tuple[str, str] = DEFAULT_LANGUAGES,
 ) -> str:
     """The one vector of a model without attention: the source words flow into it, the output out of it.
 
@@ -217,6 +216,8 @@ def render_vector(
         vector: its numbers, each from -1 to 1, (D,).
         source, target: words on both sides.
         model: name of the model.
+        language: "en" or "zh".
+        languages: codes of the languages of source and target.
     Raises:
         ValueError: not one row of numbers.
     """
@@ -233,6 +234,8 @@ def render_vector(
     def say(key: str, **values: object) -> str:
         return escape(texts.say(key, **values))
 
+    before, after = (TextLanguage.of(code).tag + _KEEP for code in languages)
+
     def flow(tokens: Sequence[str]) -> str:
         return "".join(f"<bdi>{escape(visible(token))}</bdi> " for token in tokens)
 
@@ -241,7 +244,7 @@ def render_vector(
         f'data-say-nothing="{say("point_number", size=size)}" data-say-number="{say("number", size=size)}">'
         f'<figcaption class="sv-title">{escape(name_of(model, language))}'
         f"<span>{say('no_attention')}</span></figcaption>"
-        f'<div class="sv-words"{_ENGLISH}>{flow(source)}</div>'
+        f'<div class="sv-words"{before}>{flow(source)}</div>'
         '<div class="sv-flow"></div>'
         f'<div class="sv-strip" tabindex="0" role="application" aria-label="{say("label_vector", size=size)}" '
         f'data-rows="1" data-columns="{size}" '
@@ -250,7 +253,7 @@ def render_vector(
         f'<div class="sv-all">{say("all_it_knows")}</div>'
         f'<div class="sv-readout" role="status">{say("point_number", size=size)}</div>'
         '<div class="sv-flow"></div>'
-        f'<div class="sv-words"{_FRENCH}>{flow(target)}</div></figure>'
+        f'<div class="sv-words"{after}>{flow(target)}</div></figure>'
     )
 
 

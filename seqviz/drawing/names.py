@@ -9,6 +9,7 @@ import numpy as np
 from seqviz.drawing.styles import MODEL_STYLES, visible
 from seqviz.language import Language
 from seqviz.pieces import Pieces
+from seqviz.text_languages import DEFAULT_LANGUAGES
 
 
 class Matrices(Protocol):
@@ -22,6 +23,8 @@ class Matrices(Protocol):
     def source_pieces(self) -> Pieces: ...
     @property
     def target_pieces(self) -> Pieces: ...
+    @property
+    def languages(self) -> tuple[str, str]: ...
     @property
     def num_layers(self) -> int: ...
     @property
@@ -37,10 +40,15 @@ def name_of(model: str, language: str | Language) -> str:
     return visible(model)
 
 
+def ending(languages: tuple[str, str]) -> str:
+    """Of the keys of texts that name the sides: nothing for English and French, which have their own."""
+    return "" if languages == DEFAULT_LANGUAGES else "_any"
+
+
 def which(map: Matrices, layer: int | None, head: int | None, language: str | Language) -> str:
     """Kind, layer and head of a matrix, in words."""
     say = Language.of(language).say
-    said = [say(f"attention.kind_{map.kind}")]
+    said = [say(f"attention.kind_{map.kind}{ending(map.languages)}")]
     counts = {"layers": map.num_layers, "heads": map.num_heads}
     if map.num_layers * map.num_heads > 1:
         if layer is None and head is None:

@@ -24,6 +24,7 @@ import torch
 
 from seqviz.maps import AttentionMap
 from seqviz.pieces import OfTwoTexts, Pieces
+from seqviz.text_languages import DEFAULT_LANGUAGES
 from seqviz.translating.result import Translation
 from seqviz.translating.translator import Translator
 
@@ -46,12 +47,14 @@ class Saliency(OfTwoTexts):
             on the embedding of source token s, at 1. Above 0 where more of the source token makes the
             target token more probable.
         source_pieces, target_pieces: what columns and rows stand for: pieces, or words after `words`.
+        languages: codes of the languages of source and target.
     """
 
     model: str
     values: np.ndarray = field(repr=False)
     source_pieces: Pieces
     target_pieces: Pieces
+    languages: tuple[str, str] = field(default=DEFAULT_LANGUAGES, repr=False)
 
     def __post_init__(self) -> None:
         expected = (len(self.target_pieces), len(self.source_pieces))
@@ -112,6 +115,7 @@ class Saliency(OfTwoTexts):
             source_pieces=self.source_pieces,
             target_pieces=self.target_pieces,
             hidden_mass=np.zeros((1, 1, len(self.target_tokens))),
+            languages=self.languages,
         )
 
 
@@ -146,6 +150,7 @@ def saliency(translator: Translator, translation: Translation) -> Saliency:
         values=saliency_values(translator, source_ids, translation.target_ids),
         source_pieces=translation.source_pieces,
         target_pieces=translation.target_pieces,
+        languages=translation.languages,
     )
 
 

@@ -126,6 +126,7 @@ class Translation(OfTwoTexts):
             source_pieces=source,
             target_pieces=target,
             hidden_mass=np.zeros(weights.shape[:3]),
+            languages=self.languages,
         )
 
     def _why_no(self, kind: str) -> str:

@@ -202,15 +202,30 @@ def _characters(file: str) -> frozenset[int]:
         return frozenset()
 
 
-def _choose_fonts(characters: Iterable[str]) -> tuple[list[str], set[str]]:
-    """Families that together have the characters, base font first, and the characters that none has."""
+_FONTS_OF = {
+    "ja": ("Noto Sans CJK JP", "Noto Sans JP", "Source Han Sans JP", "Hiragino Sans", "Yu Gothic"),
+    "ko": ("Noto Sans CJK KR", "Noto Sans KR", "Source Han Sans KR", "Apple SD Gothic Neo"),
+}
+"""Languages that draw some Chinese characters otherwise than Chinese does, with fonts that do so."""
+
+
+def _choose_fonts(
+    characters: Iterable[str], languages: Iterable[str] = ()
+) -> tuple[list[str], set[str]]:
+    """Families that together have the characters, base font first, and the characters that none has.
+
+    Args:
+        languages: codes of ISO 639-1, whose own fonts come before the others.
+    """
+    own = [name for code in languages for name in _FONTS_OF.get(code, ())]
+    fonts = _fonts()[:1] + tuple(sorted(_fonts()[1:], key=lambda font: font[0] not in own))
     wanted = {
         ord(c)
         for c in characters
         if not c.isspace() and unicodedata.category(c) not in ("Cf", "Mn", "Me")
     }
     families: list[str] = []
-    for family, file in _fonts():
+    for family, file in fonts:
         has = _characters(file)
         if not families or wanted & has:
             families.append(family)
@@ -220,8 +235,9 @@ def _choose_fonts(characters: Iterable[str]) -> tuple[list[str], set[str]]:
     return families, {chr(c) for c in wanted}
 
 
-def families(text: str) -> list[str]:
-    return [*_choose_fonts(set(visible(text)))[0], "sans-serif"]
+def families(text: str, languages: Iterable[str] = ()) -> list[str]:
+    """Of fonts that together have the characters of a text."""
+    return [*_choose_fonts(set(visible(text)), languages)[0], "sans-serif"]
 
 
 # ---------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from seqviz.drawing.figures.base import (
     families,
     in_own_style,
 )
-from seqviz.drawing.names import name_of, which
+from seqviz.drawing.names import ending, name_of, which
 from seqviz.drawing.styles import FAINT, INK, diverging_ramp, ramp, shorten, style_of, visible
 from seqviz.language import Language
 from seqviz.maps import AttentionMap
@@ -116,6 +116,7 @@ class _AttentionPanel:
         if not 0 < color_max <= 1:
             raise ValueError(f"expected color_max above 0 and at most 1, got {color_max}")
         self.figure, self.kind, self.color_max = figure, map.kind, color_max
+        self.ending = ending(map.languages)
         style = style_of(map.model)
         self.cell = float(np.clip(4.2 / max(weights.shape), 0.2, 0.5))  # inches
         # Points; at 45° a line of text needs 1.41 of its height.
@@ -175,7 +176,7 @@ class _AttentionPanel:
         ]
         style: dict[str, Any] = {
             "parse_math": False,
-            "fontfamily": families("".join(map.source_tokens + map.target_tokens)),
+            "fontfamily": families("".join(map.source_tokens + map.target_tokens), map.languages),
             "fontsize": self.size,
             "color": INK,
         }
@@ -209,8 +210,8 @@ class _AttentionPanel:
         self.heading.set_position(((left + gap) / width, 1 - gap / height))
         self.below.set_position(((left + gap) / width, (bottom + gap) / height))
         for axis, key, otherwise, x, y in (
-            ("x", f"source_{self.kind}", "source", start, height - gap - 1.7 * line),
-            ("y", f"target_{self.kind}", "target", left + gap, foot + high / 2),
+            ("x", f"source_{self.kind}{self.ending}", "source", start, height - gap - 1.7 * line),
+            ("y", f"target_{self.kind}{self.ending}", "target", left + gap, foot + high / 2),
         ):
             text = figure.text(x / width, y / height, "", fontsize=self.size, color=FAINT)
             figure.say(text, key if figure.knows(key) else otherwise)
