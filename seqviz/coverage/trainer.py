@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,6 +61,64 @@ def estimate(
     """
     from seqviz.version import versions
 
+    numbers, sides = _draw(files, pairs, seed, french_stem, progress)
+    table = _table(sides, iterations, progress)
+    return {
+        "schema": SCHEMA,
+        "data": [
+            {"name": Path(path).name, "sha256": file_digest(path), "pairs": number}
+            for (path, _), number in zip(files, numbers, strict=True)
+        ],
+        "pairs": len(sides.sources),
+        "seed": seed,
+        "iterations": iterations,
+        "versions": versions(),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "translations": {e: " ".join(f) for e, f in sorted(table.translations.items())},
+        "meanings": {f: " ".join(e) for f, e in sorted(table.meanings.items())},
+    }
+
+
+def meanings_of_forms(
+    files: Sequence[tuple[str | os.PathLike[str], int]],
+    *,
+    words: int = 12_000,
+    pairs: int = 250_000,
+    seed: int = 1,
+    iterations: int = ITERATIONS,
+    progress: Callable[[str], None] = lambda line: None,
+) -> dict[str, str]:
+    """The likeliest English word for each of the commonest French forms, as `estimate` finds it.
+
+    Forms are not stemmed: *mange* and *mangé* have meanings of their own. A form with a digit has none.
+
+    Args:
+        files, pairs, seed, iterations, progress: see `estimate`.
+        words: how many forms are looked at, the commonest in the pairs first.
+    """
+    _, sides = _draw(files, pairs, seed, str, progress)
+    found = _table(sides, iterations, progress).meanings
+    common = (form for form in sides.french.common() if not any(c.isdigit() for c in form))
+    return {form: found[form][0] for form in islice(common, words) if form in found}
+
+
+class _Sides(NamedTuple):
+    """Pairs as word ids, and what the ids stand for."""
+
+    english: _Vocabulary
+    french: _Vocabulary
+    sources: list[list[int]]
+    targets: list[list[int]]
+
+
+def _draw(
+    files: Sequence[tuple[str | os.PathLike[str], int]],
+    pairs: int,
+    seed: int,
+    french_stem: Callable[[str], str],
+    progress: Callable[[str], None],
+) -> tuple[list[int], _Sides]:
+    """Draw pairs from all files; also says how many each gave."""
     usable: list[list[tuple[str, str]]] = []
     for path, _ in files:
         usable.append(_usable_pairs(path))
@@ -82,35 +141,27 @@ def estimate(
             f"expected at least one pair with 1 to {MAX_WORDS} words on both sides, got none; "
             "check the columns of the files"
         )
-    source_stems, target_stems = english.stem_ids(), french.stem_ids()
+    return wanted, _Sides(english, french, sources, targets)
+
+
+def _table(sides: _Sides, iterations: int, progress: Callable[[str], None]) -> _Table:
+    """Align the pairs and keep what translates each other; meanings are English words as they stand."""
+    source_stems, target_stems = sides.english.stem_ids(), sides.french.stem_ids()
     aligned = align(
-        [source_stems[s] for s in sources],
-        [target_stems[t] for t in targets],
+        [source_stems[s] for s in sides.sources],
+        [target_stems[t] for t in sides.targets],
         iterations=iterations,
         progress=progress,
     )
-    table = _select(aligned, english.stems, french.stems)
+    table = _select(aligned, sides.english.stems, sides.french.stems)
     meanings = _surfaces(
         table.meanings,
-        [(s, source_stems[s].tolist()) for s in sources],
-        [set(target_stems[t].tolist()) for t in targets],
-        english,
-        french,
+        [(s, source_stems[s].tolist()) for s in sides.sources],
+        [set(target_stems[t].tolist()) for t in sides.targets],
+        sides.english,
+        sides.french,
     )
-    return {
-        "schema": SCHEMA,
-        "data": [
-            {"name": Path(path).name, "sha256": file_digest(path), "pairs": number}
-            for (path, _), number in zip(files, wanted, strict=True)
-        ],
-        "pairs": len(sources),
-        "seed": seed,
-        "iterations": iterations,
-        "versions": versions(),
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "translations": {e: " ".join(f) for e, f in sorted(table.translations.items())},
-        "meanings": {f: " ".join(e) for f, e in sorted(meanings.items())},
-    }
+    return _Table(table.translations, meanings)
 
 
 def _usable_pairs(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
@@ -157,6 +208,10 @@ class _Vocabulary:
 
     def words(self) -> list[str]:
         return list(self._ids)
+
+    def common(self) -> list[str]:
+        """Words, the commonest first; words as common as each other in alphabetical order."""
+        return sorted(self._ids, key=lambda word: (-self._counts[self._ids[word]], word))
 
     def stem_ids(self) -> np.ndarray:
         """The stem's id of every word."""
