@@ -20,7 +20,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from seqviz.constants import MAX_SOURCE_PIECES, MAX_TARGET_PIECES
-from seqviz.translating.result import Candidate
+from seqviz.translating.result import Candidate, Translation
 
 MAX_BATCH_PIECES = 6_000
 """Source pieces, padding and beams included, that are computed at once."""
@@ -66,6 +66,10 @@ def as_decoder_inputs(model: PreTrainedModel, targets: Tensor) -> Tensor:
     return functional.pad(targets, (1, -1), value=model.config.decoder_start_token_id)
 
 
+def arrays(weights: dict[str, Tensor]) -> dict[str, np.ndarray]:
+    return {kind: values.float().cpu().numpy() for kind, values in weights.items()}
+
+
 def logits(
     model: PreTrainedModel, tokenizer: Any, sources: Sequence[Sequence[int]], targets: Tensor
 ) -> Tensor:
@@ -105,6 +109,19 @@ def attention(
         "decoder": output.decoder_attentions,
     }
     return {kind: torch.cat(list(layers)) for kind, layers in found.items() if layers}
+
+
+def vector(model: PreTrainedModel, tokenizer: Any, translation: Translation) -> np.ndarray:
+    """The one vector of a model that has one, (D,); see `Translator.vector`."""
+    if not translation.source_tokens:
+        raise ValueError(
+            "expected a translation of a text in one part, got one without source tokens; "
+            "use one of .parts, or a text that is not empty"
+        )
+    ids = tokenizer.convert_tokens_to_ids(list(translation.source_tokens[:-1]))
+    input_ids, mask = as_sources(model, tokenizer, [ids])
+    encoded = model.model.encoder(input_ids=input_ids, attention_mask=mask)
+    return encoded.vector[0].float().cpu().numpy()
 
 
 def candidates(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +82,58 @@ def output_limit(source_pieces: int) -> int:
     A short source cannot set off a long ramble; translations into French seldom reach half of it.
     """
     return min(MAX_TARGET_PIECES + 1, 2 * source_pieces + 12)
+
+
+def texts_of(given: str | Sequence[str]) -> list[str]:
+    """A text, or a list of texts, as a list.
+
+    Raises:
+        TypeError: something else.
+    """
+    if isinstance(given, str):
+        return [given]
+    if not isinstance(given, Sequence):
+        raise TypeError(f"expected text or a list of texts, got {type(given).__name__}")
+    for item in given:
+        if not isinstance(item, str):
+            raise TypeError(f"expected text, got {type(item).__name__}")
+    return list(given)
+
+
+def check_one_part(plan: Plan, when: str = "") -> None:
+    """Raise for a text that is translated in parts; `when` says what for it has to be read at once."""
+    if len(plan.units) > 1:
+        raise ValueError(
+            f"expected a text that is read at once{when and ' '}{when}, got one of {len(plan.units)} "
+            "parts; give one part, such as translate(text).parts[0].source"
+        )
+
+
+def check_source_tokens(tokens: Sequence[str], units: Sequence[Unit], end: str) -> None:
+    """Raise where the tokens of a translation are not those that its source has now."""
+    if len(units) != 1 or (*units[0].pieces.tokens, end) != tokens:
+        raise ValueError(
+            "expected a translation whose source_tokens are those of its source, got "
+            f"{len(tokens)} tokens and a text of {sum(len(unit.ids) + 1 for unit in units)}; "
+            "use what translate returned, unchanged"
+        )
+
+
+def ids_of_pairs(
+    tokenizer: Any, pairs: Sequence[tuple[str, str]]
+) -> list[tuple[list[int], list[int]]]:
+    """Both sides of pairs of texts as ids, without the end token."""
+    if not pairs:
+        return []  # of which the tokenizer makes an error
+    sides = [
+        tokenizer(
+            [tokenizers.normalize(pair[side]) for pair in pairs],
+            add_special_tokens=False,
+            verbose=False,
+        ).input_ids
+        for side in (0, 1)
+    ]
+    return list(zip(*sides, strict=True))
 
 
 def check_prefix(tokenizer: Any, prefix: tuple[int, ...], unit: Unit) -> None:

@@ -17,7 +17,6 @@ from typing import Any, Unpack, overload
 
 import numpy as np
 import torch
-from torch import Tensor
 from transformers import PreTrainedModel
 
 from seqviz import architectures
@@ -26,7 +25,8 @@ from seqviz.architectures.steps import Recorder
 from seqviz.data import tokenizer as tokenizers
 from seqviz.pieces import Pieces
 from seqviz.text_languages import LanguagePair
-from seqviz.translating import forced, inputs, notes, output, saving, search, unknown
+from seqviz.translating import ablation, forced, inputs, notes, output, saving, search, unknown
+from seqviz.translating.ablation import Heads
 from seqviz.translating.decoding import Decoding, Options, Search
 from seqviz.translating.forced import MAX_BATCH_PIECES
 from seqviz.translating.inputs import Plan, Unit
@@ -182,16 +182,11 @@ class Translator:
             max_new_tokens, force_words, bad_words,
         )  # fmt: skip
         single = isinstance(text, str)
-        if not single and not isinstance(text, Sequence):
-            raise TypeError(f"expected text or a list of texts, got {type(text).__name__}")
-        texts = [text] if single else list(text)
-        for item in texts:
-            if not isinstance(item, str):
-                raise TypeError(f"expected text, got {type(item).__name__}")
+        texts = inputs.texts_of(text)
         plans = [self._plan_of(item) for item in texts]
         if asked.force_words:
             for plan in plans:
-                _check_one_part(plan, "with force_words")
+                inputs.check_one_part(plan, "with force_words")
         units = [unit for plan in plans for unit in plan.units]
         keep = single and len(units) <= MAX_PARTS_WITH_ATTENTION if attention is None else attention
         outputs = iter(self._translate_units(units, Search(asked, self.tokenizer), keep))
@@ -231,7 +226,7 @@ class Translator:
             prefix = tuple(map(operator.index, prefix_ids))
         except TypeError as error:
             raise TypeError(f"expected prefix_ids as whole numbers: {error}") from None
-        _check_one_part(plan)
+        inputs.check_one_part(plan)
         if not prefix:
             return self.translate(plan.text, num_beams, attention=attention)
         if not plan.units:
@@ -272,14 +267,8 @@ class Translator:
             return tuple(step for steps in each for step in steps)
         if not translation.target_ids:
             return ()
-        eos = self.tokenizer.eos_token
         units = self._plan_of(translation).units
-        if len(units) != 1 or (*units[0].pieces.tokens, eos) != translation.source_tokens:
-            raise ValueError(
-                "expected a translation whose source_tokens are those of its source, got "
-                f"{len(translation.source_tokens)} tokens and a text of "
-                f"{sum(len(unit.ids) + 1 for unit in units)}; use what translate returned, unchanged"
-            )
+        inputs.check_source_tokens(translation.source_tokens, units, self.tokenizer.eos_token)
         return forced.candidates(
             self.model,
             self.tokenizer,
@@ -304,7 +293,7 @@ class Translator:
         """
         if not self.attention_kinds:
             return {}
-        return _arrays(forced.attention(self.model, self.tokenizer, source_ids, target_ids))
+        return forced.arrays(forced.attention(self.model, self.tokenizer, source_ids, target_ids))
 
     @forced.inference
     def vector(self, translation: Translation) -> np.ndarray:
@@ -322,15 +311,7 @@ class Translator:
                 f"expected a model whose decoder sees one fixed vector, got {self.name}; "
                 "use translation.attention()"
             )
-        if not translation.source_tokens:
-            raise ValueError(
-                "expected a translation of a text in one part, got one without source tokens; "
-                "use one of .parts, or a text that is not empty"
-            )
-        ids = self.tokenizer.convert_tokens_to_ids(list(translation.source_tokens[:-1]))
-        input_ids, mask = forced.as_sources(self.model, self.tokenizer, [ids])
-        encoded = self.model.model.encoder(input_ids=input_ids, attention_mask=mask)
-        return encoded.vector[0].float().cpu().numpy()
+        return forced.vector(self.model, self.tokenizer, translation)
 
     @forced.inference
     def losses(self, pairs: Sequence[tuple[str, str]]) -> list[np.ndarray]:
@@ -342,15 +323,46 @@ class Translator:
             for each pair an array (T,) without the end token; empty where a side is over the caps of
             `MAX_SOURCE_PIECES` and `MAX_TARGET_PIECES`, or the target is empty.
         """
-        sides = [
-            self.tokenizer(
-                [tokenizers.normalize(pair[side]) for pair in pairs],
-                add_special_tokens=False,
-                verbose=False,
-            ).input_ids
-            for side in (0, 1)
-        ]
-        return forced.losses(self.model, self.tokenizer, list(zip(*sides, strict=True)))
+        return forced.losses(self.model, self.tokenizer, inputs.ids_of_pairs(self.tokenizer, pairs))
+
+    def loss(self, pairs: Sequence[tuple[str, str]]) -> float:
+        """Mean of `losses` over the pieces of all targets, nats a piece.
+
+        Raises:
+            ValueError: no pair with a piece to count.
+        """
+        each = np.concatenate([np.zeros(0), *self.losses(pairs)])
+        if not each.size:
+            raise ValueError("expected pairs of texts within the caps, got none; give shorter ones")
+        return float(each.mean())
+
+    def without(self, head: Heads, kind: str = "cross") -> Translator:
+        """A translator like this one without a head of its attention: what the head found counts as 0.
+
+        This one stays as it is; both have the same numbers (see `seqviz.translating.ablation`). Maps still
+        show where the head looks. The LSTM's one head is (0, 0); without it there is no attention left.
+
+        Args:
+            head: (layer, head), counted from 0, or a list of such pairs.
+            kind: of attention, one of `attention_kinds`.
+        Raises:
+            ValueError: a model without such attention.
+            IndexError: no such layer or head.
+            TypeError: a model whose layers were wrapped, pruned or patched.
+        """
+        return ablation.without(self, head, kind)
+
+    def with_context(self, context: str) -> Translator:
+        """A translator like this one whose decoder sees something else of the source, untaught.
+
+        Args:
+            context: "mean", where all of the source's states count the same (in the Transformer in every
+                head of cross-attention); or "nothing" but the decoder's own state.
+        Raises:
+            ValueError: another context, or "mean" for a model that reads one vector.
+            TypeError: as `without`.
+        """
+        return ablation.with_context(self, context)
 
     def made(self, **found: Any) -> Translation:
         """A translation by this model, with what it is: its name, and whether and how it looks back."""
@@ -415,7 +427,7 @@ class Translator:
             for hypothesis in hypotheses:
                 weights: dict[str, np.ndarray] = {}
                 if recorder is not None:
-                    weights = _arrays(recorder.attention())
+                    weights = forced.arrays(recorder.attention())
                 elif attention:
                     weights = self.attend(unit.ids, hypothesis.ids)
                 translations.append(
@@ -484,15 +496,3 @@ class Translator:
             joined([part[min(n, len(part) - 1)] for part in outputs], plan.text, plan.notes)
             for n in range(max(map(len, outputs)))
         ]
-
-
-def _arrays(weights: dict[str, Tensor]) -> dict[str, np.ndarray]:
-    return {kind: values.float().cpu().numpy() for kind, values in weights.items()}
-
-
-def _check_one_part(plan: Plan, when: str = "") -> None:
-    if len(plan.units) > 1:
-        raise ValueError(
-            f"expected a text that is read at once{when and ' '}{when}, got one of {len(plan.units)} "
-            "parts; give one part, such as translate(text).parts[0].source"
-        )
