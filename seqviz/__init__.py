@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from seqviz.looking.alignment_report import aligned_head
     from seqviz.looking.saliency import Saliency, saliency
     from seqviz.maps import AttentionMap
+    from seqviz.mounting import mount
     from seqviz.shipped import ModelError
     from seqviz.translating.loading import load
     from seqviz.translating.notes import Note
@@ -38,6 +39,7 @@ __all__ = [
     "__version__",
     "aligned_head",
     "load",
+    "mount",
     "saliency",
     "versions",
 ]
@@ -53,6 +55,7 @@ _HOMES = {
     "Translator": "seqviz.translating.translator",
     "aligned_head": "seqviz.looking.alignment_report",
     "load": "seqviz.translating.loading",
+    "mount": "seqviz.mounting",
     "saliency": "seqviz.looking.saliency",
 }
 

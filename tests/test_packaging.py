@@ -49,6 +49,7 @@ LAYERS = [
     {"lab"},
     {"measuring"},
     {"ui"},
+    {"mounting"},
     {"cli", "__main__"},
 ]
 """From the bottom up; a module may import from its own layer and from those above it in this list."""

@@ -186,13 +186,7 @@ def launch(
             root_path=root_path,
             prevent_thread_lock=True,
             quiet=True,
-            max_file_size="1kb",  # nothing on the page takes a file
-            ssr_mode=False,
-            run_history=False,
-            footer_links=[],
-            theme=theme.gradio_theme(),
-            css=theme.CSS,
-            head=theme.HEAD,
+            **served_with(),
         )
     except OSError as error:  # the port is taken, the host is not ours
         raise SystemExit(f"seqviz: {error}") from error
@@ -201,6 +195,19 @@ def launch(
     if block:
         page.block_thread()
     return page
+
+
+def served_with() -> dict[str, Any]:
+    """How the page wants to be served, whoever serves it: style and script, and nothing of Gradio's own."""
+    return {
+        "max_file_size": "1kb",  # nothing on the page takes a file
+        "ssr_mode": False,
+        "run_history": False,
+        "footer_links": [],
+        "theme": theme.gradio_theme(),
+        "css": theme.CSS,
+        "head": theme.HEAD,
+    }
 
 
 def _or_skip(value: str | None) -> Any:
