@@ -64,12 +64,11 @@ def build(
     """
     if seed is not None:
         torch.manual_seed(seed)
-    kind = (MODELS | ABLATIONS).get(name)
-    if kind is None:
-        known = ", ".join(MODEL_NAMES + ABLATION_NAMES)
-        raise ValueError(f"expected a model name, one of {known}; got {name!r}")
+    kind = _kind_of(name)
     if kind.is_recurrent:
-        model: PreTrainedModel = _build_recurrent(kind, vocab_size, **overrides)
+        model: PreTrainedModel = RecurrentForConditionalGeneration(
+            _recurrent_config(kind, vocab_size, **overrides)
+        )
     else:
         model = build_transformer(transformer_config(vocab_size, **overrides))
     model.generation_config = GenerationConfig(
@@ -83,7 +82,15 @@ def build(
     return model.train()
 
 
-def _build_recurrent(kind: Kind, vocab_size: int, **overrides: Any) -> PreTrainedModel:
+def _kind_of(name: str) -> Kind:
+    kind = (MODELS | ABLATIONS).get(name)
+    if kind is None:
+        known = ", ".join(MODEL_NAMES + ABLATION_NAMES)
+        raise ValueError(f"expected a model name, one of {known}; got {name!r}")
+    return kind
+
+
+def _recurrent_config(kind: Kind, vocab_size: int, **overrides: Any) -> RecurrentConfig:
     pad = vocab_size - 1
     settings = {
         "vocab_size": vocab_size,
@@ -94,7 +101,32 @@ def _build_recurrent(kind: Kind, vocab_size: int, **overrides: Any) -> PreTraine
         "width": _WIDTHS[kind.cell],
         "vector_size": 432,
     }
-    return RecurrentForConditionalGeneration(RecurrentConfig(**{**settings, **overrides}))
+    return RecurrentConfig(**{**settings, **overrides})
+
+
+_SETTINGS = {
+    True: ("d_model", "width", "num_layers", "vector_size", "attention_size"),
+    False: (
+        *("d_model", "encoder_layers", "decoder_layers"),
+        *("encoder_attention_heads", "decoder_attention_heads"),
+        *("encoder_ffn_dim", "decoder_ffn_dim", "dropout"),
+    ),
+}
+"""Widths, layers and heads of models, by whether they are recurrent."""
+
+
+def settings_of(name: str) -> dict[str, int | float]:
+    """Widths, layers and heads of a model as `build` makes it; `build` takes others by these names.
+
+    Raises:
+        ValueError: an unknown name.
+    """
+    kind = _kind_of(name)
+    if kind.is_recurrent:
+        config: Any = _recurrent_config(kind, 8000)
+    else:
+        config = transformer_config(8000)
+    return {key: getattr(config, key) for key in _SETTINGS[kind.is_recurrent]}
 
 
 def stepper_for(model: PreTrainedModel) -> ModelStepper:

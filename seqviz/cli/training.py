@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import fields
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from seqviz.cli.application import app
+from seqviz.cli.config import architecture_of, as_toml, read_config
 from seqviz.cli.options import (
     BatchTokens,
     Data,
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
     from seqviz.data.epochs import WeightedCorpus
 
 SHARED_TOKENIZER = Path("models/tokenizer")
+SENTENCES = 1_000_000
+"""About so many of a corpus make a tokenizer."""
 
 
 @app.command(no_args_is_help=True)
@@ -47,12 +52,18 @@ def tokenizer(
     ] = 8000,
     sentences: Annotated[
         int, typer.Option(min=1, help="About so many sentences are read, at even distances.")
-    ] = 1_000_000,
+    ] = SENTENCES,
 ) -> None:
     """Train the shared tokenizer on both sides of corpora.
 
     Example: seqviz tokenizer --data train.tsv.xz --out models/tokenizer
     """
+    made = _make_tokenizer(data, out, vocabulary_size, sentences)
+    typer.echo(f"{made:,} pieces in {out}", err=True)
+
+
+def _make_tokenizer(data: list[str], out: Path, vocabulary_size: int, sentences: int) -> int:
+    """Train a tokenizer on both sides of corpora; gives how many pieces it has."""
     from seqviz.data import tokenizer as tokenizers
     from seqviz.data.kept import MAX_LINE_CHARACTERS
     from seqviz.data.pairs import read_pairs
@@ -84,7 +95,7 @@ def tokenizer(
                     yield pair.target
 
     made = tokenizers.train(text(), out, vocabulary_size=vocabulary_size)
-    typer.echo(f"{len(made):,} pieces in {out}", err=True)
+    return len(made)
 
 
 ModelName = Annotated[
@@ -117,6 +128,35 @@ Finish = Annotated[
 FinishNow = Annotated[
     bool, typer.Option("--finish-now", help="Make the model of the last saved state, as it is.")
 ]
+VocabularySize = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        max=65_000,
+        help="Pieces of the tokenizer, which is trained first where there is none; 0: it must be there.",
+    ),
+]
+Architecture = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A width, or a number of layers or heads, such as width=256; --print-config shows all. May be "
+        "given several times."
+    ),
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        is_eager=True,
+        callback=read_config,
+        help="File of settings (TOML), as --print-config writes it; options go before it.",
+    ),
+]
+PrintConfig = Annotated[
+    bool, typer.Option("--print-config", help="Print all settings as such a file, and end.")
+]
+Cooldown = Annotated[
+    float, typer.Option(min=0, max=0.99, help="Share of the budget over which rates fall to 0.")
+]
 SaveMinutes = Annotated[
     float, typer.Option(min=0, help="Minutes between two saved states; 0 saves every step.")
 ]
@@ -124,10 +164,12 @@ SaveMinutes = Annotated[
 
 @app.command(no_args_is_help=True)
 def train(
+    context: typer.Context,
     name: ModelName,
     data: Data,
     out: Annotated[Path, typer.Option(help="Folder of the finished model.")],
     tokenizer: TokenizerFolder = SHARED_TOKENIZER,
+    vocabulary_size: VocabularySize = 0,
     dev: Dev = None,
     held_out: HeldOut = None,
     runs: Runs = None,
@@ -145,12 +187,18 @@ def train(
     noise: Noise = "off",
     join_probability: JoinProbability = 0.15,
     warmup_tokens: WarmupTokens = 150_000,
+    cooldown: Cooldown = 0.2,
+    clip_norm: Annotated[float, typer.Option(min=0, help="Largest gradient norm.")] = 1.0,
+    weight_decay: Annotated[float, typer.Option(min=0, help="Of the matrices, by Muon.")] = 0.0,
+    architecture: Architecture = None,
     accumulate: Accumulate = 1,
     mixed_precision: Precision = "auto",
     save_minutes: SaveMinutes = 4.0,
     threads: Threads = 0,
     finish: Finish = False,
     finish_now: FinishNow = False,
+    config: Config = None,
+    print_config: PrintConfig = False,
 ) -> None:
     """Train a model, or go on with it.
 
@@ -159,86 +207,100 @@ def train(
 
     Example: seqviz train lstm --data train.tsv.xz --dev dev.tsv.xz --tokens 2000000 --out models/lstm
     """
+    asked = SimpleNamespace(**locals())  # by the names of the options
+    if print_config:
+        typer.echo(as_toml(context, architecture_of(context, name, architecture or [])))
+        return
     if tokens <= 0 and minutes <= 0 and not (finish or finish_now):
         raise UsageError("expected a budget, got none; give --tokens or --minutes")
     if finish and finish_now:
         raise UsageError("expected --finish or --finish-now, got both; give one of them")
-    both = language_pair(languages, source, target)
+    asked.languages = language_pair(languages, source, target)
     _check_place(out, name)
-    from seqviz import training
-    from seqviz.data import tokenizer as tokenizers
+    _train(asked)
 
-    use_threads(threads)
+
+def _train(asked: Any) -> None:
+    """What `train` was asked for."""
+    from seqviz import training
+    from seqviz.architectures import settings_of
+
+    use_threads(asked.threads)
     recipe = training.Recipe(
-        batch_tokens=batch_tokens,
-        learning_rate=learning_rate,
-        matrix_learning_rate=matrix_learning_rate,
-        warmup_tokens=warmup_tokens,
-        join_probability=join_probability,
-        seed=seed,
+        **{field.name: getattr(asked, field.name) for field in fields(training.Recipe)}
     )
-    runs = runs or default_runs()
-    shared = tokenizers.load(tokenizer)
-    sources, dev_corpus = _corpora(
-        data, dev, shared, runs / "encoded", held_out or [], noise, seed, both[0]
-    )
-    if 0 < tokens < 4 * warmup_tokens:
+    built = settings_of(asked.name)
+    wanted = architecture_of(asked.context, asked.name, asked.architecture or [])
+    runs = asked.runs or default_runs()
+    shared, sources, dev_corpus = _corpora(asked, runs / "encoded")
+    if 0 < asked.tokens < 4 * asked.warmup_tokens:
         _note(
-            f"note: the warm-up takes {warmup_tokens:,} of {tokens:,} tokens; for a short run give a "
-            "smaller --warmup-tokens and --batch-tokens"
+            f"note: the warm-up takes {asked.warmup_tokens:,} of {asked.tokens:,} tokens; for a short run give "
+            "a smaller --warmup-tokens and --batch-tokens"
         )
     try:
         result = training.train(
-            name,
+            asked.name,
             sources,
             shared,
-            runs / f"{name}-{seed}",
-            out,
+            runs / f"{asked.name}-{asked.seed}",
+            asked.out,
             recipe=recipe,
-            tokens=tokens,
-            minutes=minutes,
+            tokens=asked.tokens,
+            minutes=asked.minutes,
             dev=dev_corpus,
-            start_from=start_from,
-            accumulate=accumulate,
-            mixed_precision=mixed_precision,
-            save_minutes=save_minutes,
-            finish="now" if finish_now else "cooldown" if finish else None,
-            source_language=both[0],
-            target_language=both[1],
+            start_from=asked.start_from,
+            # What differs, so that a run goes on with or without a file that says the rest.
+            config={key: value for key, value in wanted.items() if value != built[key]},
+            accumulate=asked.accumulate,
+            mixed_precision=asked.mixed_precision,
+            save_minutes=asked.save_minutes,
+            finish="now" if asked.finish_now else "cooldown" if asked.finish else None,
+            source_language=asked.languages[0],
+            target_language=asked.languages[1],
         )
     except KeyboardInterrupt as error:
         typer.echo(f"seqviz: {str(error) or 'stopped'}", err=True)
         raise typer.Exit(130) from None
     if result.report is not None:
-        _finish_model(out, result.report, dev, about_data)
+        _finish_model(asked.out, result.report, asked.dev, asked.about_data)
     if result.interrupted:
         raise typer.Exit(130)  # so that a loop over models in a shell can stop too
 
 
-def _corpora(
-    data: list[str],
-    dev: Path | None,
-    shared: Any,
-    cache: Path,
-    held_out: list[Path],
-    noise: str,
-    seed: int,
-    source_language: str,
-) -> tuple[list[WeightedCorpus], EncodedCorpus | None]:
-    """What is trained on and what is validated on, encoded; says what was found in the files."""
+def _corpora(asked: Any, cache: Path) -> tuple[Any, list[WeightedCorpus], EncodedCorpus | None]:
+    """The tokenizer, what is trained on and what is validated on; says what was found in the files."""
     from seqviz.data.encoded import encode_corpus, findings
     from seqviz.training.processes import processes
 
+    language = asked.languages[0]
     with processes().main_process_first():  # the others then find the encoded corpora
-        sources = mix_of(data, shared, cache, held_out, noise, seed, source_language)
+        shared = _tokenizer(asked.tokenizer, asked.data, asked.vocabulary_size)
+        held_out = asked.held_out or []
+        sources = mix_of(asked.data, shared, cache, held_out, asked.noise, asked.seed, language)
         dev_corpus = None
-        if dev is not None:
-            dev_corpus = encode_corpus(dev, shared, cache, source_language=source_language)
+        if asked.dev is not None:
+            dev_corpus = encode_corpus(asked.dev, shared, cache, source_language=language)
     for encoded in [*(source.corpus for source in sources), *([dev_corpus] if dev_corpus else [])]:
         _note(findings(encoded.information))
-    if dev is None:
+    if asked.dev is None:
         _note("note: without --dev there is no validation loss, and seqviz.load refuses the model")
-    return sources, dev_corpus
+    return shared, sources, dev_corpus
+
+
+def _tokenizer(folder: Path, data: list[str], vocabulary_size: int) -> Any:
+    """The tokenizer of a folder, trained first where its size is given and it is not there."""
+    from seqviz.data import tokenizer as tokenizers
+
+    if vocabulary_size and not (folder / "tokenizer.json").is_file():
+        _make_tokenizer(data, folder, vocabulary_size, SENTENCES)
+    shared = tokenizers.load(folder)
+    if vocabulary_size and len(shared) != vocabulary_size:
+        raise UsageError(
+            f"expected a tokenizer of {vocabulary_size:,} pieces in {folder}, got one of {len(shared):,}; "
+            "leave --vocabulary-size out, or give another --tokenizer, which is then trained"
+        )
+    return shared
 
 
 def _note(text: str) -> None:
