@@ -12,15 +12,18 @@ makes the rest from training corpora. Numbers, names and words that no table has
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from seqviz.coverage.stems import PLAIN
+from seqviz.handwritten import texts
 from seqviz.shipped import models_folder
 
 FILES = {
@@ -104,6 +107,53 @@ def lacking(french: str, language: str) -> list[str]:
     return result
 
 
+class Coverage(NamedTuple):
+    """How much of some texts has a meaning.
+
+    Attributes:
+        words: running words, without numbers.
+        known: how many of them the tables have.
+        lacking: the words that should be there and are not, with how often; see `lacking`.
+    """
+
+    words: int
+    known: int
+    lacking: Counter[str]
+
+
+def coverage(french: Iterable[str], language: str) -> Coverage:
+    """Count the words of French texts that have a meaning, and those that lack one."""
+    words = known = 0
+    without: Counter[str] = Counter()
+    for text in french:
+        for word in gloss(text, language):
+            if not any(c.isdigit() for c in word.french):
+                words += 1
+                known += word.meaning is not None
+        without.update(key(word) for word in lacking(text, language))
+    return Coverage(words, known, without)
+
+
+def shown_texts() -> list[str]:
+    """All French that is shown: outputs in the reports of `models_folder`, texts written by hand."""
+    folder = models_folder() / "report"
+    reports = [json.loads(p.read_text(encoding="utf-8")) for p in sorted(folder.glob("*.json"))]
+    by_hand = [texts("passages"), texts("examples")]
+    return [*_strings(reports, "outputs"), *_strings(by_hand, "french")]
+
+
+def _strings(value: Any, wanted: str, found: bool = False) -> Iterator[str]:
+    """Every text somewhere below the key that is wanted."""
+    if isinstance(value, dict):
+        for name, one in value.items():
+            yield from _strings(one, wanted, found or name == wanted)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _strings(one, wanted, found)
+    elif isinstance(value, str) and found:
+        yield value
+
+
 @cache
 def table(language: str) -> Mapping[str, str]:
     """Meanings by French form, lower-cased and with plain apostrophes. Read once a process.
@@ -143,6 +193,13 @@ def read(path: str | os.PathLike[str]) -> dict[str, str]:
         rows[form] = meaning
         last = form
     return rows
+
+
+def save(rows: Mapping[str, str], path: str | os.PathLike[str]) -> None:
+    """Write a table that `read` reads, aside and then renamed."""
+    from seqviz.files import write_text
+
+    write_text(path, "".join(f"{form}\t{rows[form]}\n" for form in sorted(rows)))
 
 
 def key(word: str) -> str:

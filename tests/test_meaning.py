@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from seqviz import meaning
+from seqviz import cli, meaning
+from seqviz.handwritten import texts
 from seqviz.meaning import MeaningError, gloss, lacking, line
 
 EN = {
@@ -50,6 +53,16 @@ def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def write(path: Path, rows: dict[str, str]) -> None:
     text = "".join(f"{form}\t{rows[form]}\n" for form in sorted(rows))
     path.write_text(text, encoding="utf-8")
+
+
+def run(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> tuple[object, str, str]:
+    monkeypatch.setattr(sys, "argv", ["seqviz", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    captured = capsys.readouterr()
+    return stop.value.code, captured.out, captured.err
 
 
 def pairs(french: str, language: str = "en") -> list[tuple[str, str | None]]:
@@ -140,3 +153,119 @@ def test_another_language() -> None:
 def test_the_shipped_tables() -> None:
     assert line("Elle n'est pas là, je suis ici.", "en") == "she not is not there, I am here."
     assert line("Elle n’est pas là, je suis ici.", "zh") == "她 不 是 (不) 那里，我 是 这里。"
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_shown_word_has_a_meaning(language: str) -> None:
+    """Numbers and names aside. What the models make up says so: "(no word)"."""
+    found = meaning.coverage(meaning.shown_texts(), language)
+    assert found.words > 1000
+    assert not found.lacking, (
+        "run 'seqviz meanings --shown' and add rows to the hand-written tables"
+    )
+
+
+def test_the_chinese_table_is_chinese_and_large() -> None:
+    rows = meaning.table("zh")
+    assert len(rows) >= 3000
+    assert (rows["maison"], rows["n'"], rows["quelqu'un"]) == ("房子", "不", "某人")
+    assert max(map(len, rows.values())) <= 16
+    mostly = sum(any("\u4e00" <= c <= "\u9fff" for c in found) for found in rows.values())
+    assert mostly / len(rows) > 0.98  # the others are names
+
+
+def test_a_hand_written_meaning_overrules_a_made_one() -> None:
+    made, hand = (meaning.read(meaning.models_folder() / name) for name in meaning.FILES["en"])
+    assert len(made) >= 9000 and len(hand) >= 1500
+    both = [form for form in hand if made.get(form, hand[form]) != hand[form]]
+    assert both and all(meaning.table("en")[form] == hand[form] for form in both)
+
+
+@pytest.mark.usefixtures("tables")
+def test_coverage_counts_running_words() -> None:
+    found = meaning.coverage(
+        ["Le fermier dort, dort.", "20 écoles ? École !", "Il voit Tom."], "en"
+    )
+    assert found.words == 9 and found.known == 3
+    assert found.lacking == {"dort": 2, "écoles": 1, "il": 1, "voit": 1}
+    assert meaning.coverage([], "zh") == (0, 0, {})
+
+
+def test_shown_texts_are_outputs_and_texts_by_hand(tables: Path) -> None:
+    (tables / "report").mkdir()
+    content = {
+        "outputs": {"a": [{"rnn": "Un."}], "n": 3},
+        "command": "no",
+        "x": [{"outputs": "Deux."}],
+    }
+    (tables / "report" / "r.json").write_text(json.dumps(content), encoding="utf-8")
+    shown = meaning.shown_texts()
+    assert shown[:2] == ["Un.", "Deux."]
+    assert texts("examples")[0]["french"] in shown and "no" not in shown
+
+
+def test_check_prints_what_lacks_a_meaning(
+    tables: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = tmp_path / "outputs.txt"
+    path.write_text("L'école dort.\nElle est fermée 3 fois, dit Tom.\n", encoding="utf-8")
+    code, printed, _ = run(["meanings", "--check", str(path)], monkeypatch, capsys)
+    assert code == 1
+    assert printed.splitlines() == [
+        *(f"en\t{word}\t1" for word in ("dit", "dort", "elle", "fois")),
+        "en: 4 of 9 running words have a meaning (44.4%); 4 words lack one",
+        *(f"zh\t{word}\t1" for word in ("dit", "dort", "elle", "fermée", "fois")),
+        "zh: 3 of 9 running words have a meaning (33.3%); 5 words lack one",
+    ]
+    path.write_text("L'école est 3 !\n", encoding="utf-8")
+    code, printed, _ = run(["meanings", "--check", str(path)], monkeypatch, capsys)
+    assert code == 0
+    assert printed.splitlines()[0] == (
+        "en: 3 of 3 running words have a meaning (100.0%); 0 words lack one"
+    )
+
+
+def test_the_english_table_is_made_from_a_corpus(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = tmp_path / "pairs.tsv"
+    numbers = [("the", "les"), ("two", "deux"), ("20", "20")]
+    rows = [
+        (f"{e} {w}s", f"{f} {v}s")
+        for e, f in numbers
+        for w, v in [("dog", "chien"), ("cat", "chat")]
+    ]
+    rows += [("one dog", "un chien"), ("one cat", "un chat")]
+    corpus.write_text(
+        "".join(f"d{i}\t{e}\t{f}\n" for i in range(20) for e, f in rows), encoding="utf-8"
+    )
+    out = tmp_path / "made.tsv"
+    code, _, said = run(
+        ["meanings", "--data", str(corpus), "--out", str(out), "--words", "7"], monkeypatch, capsys
+    )
+    assert code == 0 and "7 French forms" in said.splitlines()[-1]
+    made = meaning.read(out)
+    assert made["chiens"] == "dogs" and made["chien"] == "dog" and made["chats"] == "cats"
+    assert "20" not in made and len(made) == 7
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--shown", "--data", "x.tsv"], "expected either --data"),
+        (["--data", "x.tsv"], "expected --out"),
+        (["--shown", "--out", "x.tsv"], "--out goes with --data"),
+        (["--check", "none.txt"], "expected a text file at none.txt, found none"),
+    ],
+)
+def test_wrong_use(
+    arguments: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    code, printed, said = run(["meanings", *arguments], monkeypatch, capsys)
+    assert code == 2 and message in said and not printed

@@ -17,7 +17,13 @@ from seqviz.coverage.marks import Word, counts, evaluate, mark
 from seqviz.coverage.memory import Remembered, forgetting, remembered, states
 from seqviz.coverage.model1 import Alignments, align
 from seqviz.coverage.stems import FUNCTION_WORDS
-from seqviz.coverage.trainer import MAX_MEANINGS, MAX_TRANSLATIONS, MAX_WORDS, estimate
+from seqviz.coverage.trainer import (
+    MAX_MEANINGS,
+    MAX_TRANSLATIONS,
+    MAX_WORDS,
+    estimate,
+    meanings_of_forms,
+)
 
 __all__ = [
     "FUNCTION_WORDS",
@@ -36,6 +42,7 @@ __all__ = [
     "evaluate",
     "forgetting",
     "mark",
+    "meanings_of_forms",
     "remembered",
     "save",
     "states",
