@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import seqviz
-from seqviz import architectures, corpus, training
+from seqviz import architectures, cli, corpus, training
 from seqviz.data import tokenizer as tokenizers
 from seqviz.measuring.card import card
 from seqviz.pieces import Pieces
@@ -270,3 +271,38 @@ def test_words_are_split_where_pieces_end(
     found = Pieces.of(tokens).split(lambda text: ["我们"] * text.startswith("我们") + [*text[2:]])
     assert (found.words, found.word_of_piece) == (expected, numbers)
     assert found.with_end("</s>").split(lambda text: [text]).word_of_piece[-1] == -1
+
+
+# ---------------------------------------------------------------------------------------------
+# The command
+
+
+@pytest.mark.parametrize(
+    ("target", "module", "said"),
+    [
+        ("th", "icu4py.breakers", "the words of Thai need the package icu4py"),
+        ("ko", "mecab_ko", "BLEU of Korean needs the tokenizer ko-mecab"),
+    ],
+)
+def test_what_is_missing_is_said_before_training(
+    target: str,
+    module: str,
+    said: str,
+    file: Path,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    for loaded in [key for key in sys.modules if key.startswith("sacrebleu.tokenizers.tokenizer_")]:
+        monkeypatch.delitem(sys.modules, loaded)
+    options = {"--data": file, "--dev": file, "--tokenizer": folder / "tokenizer"}
+    options |= {"--runs": folder / "command", "--out": folder / "command-model"}
+    given = [str(part) for option in options.items() for part in option]
+    given += ["--tokens", "400", "--source", "en", "--target", target]
+    monkeypatch.setattr(sys, "argv", ["seqviz", "train", "lstm", *given])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    error = capsys.readouterr().err.strip()
+    assert stopped.value.code == 1 and said in error and "'seqviz[languages]'" in error
+    assert len(error.splitlines()) == 1 and not (folder / "command").exists()

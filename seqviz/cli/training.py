@@ -216,6 +216,7 @@ def train(
     if finish and finish_now:
         raise UsageError("expected --finish or --finish-now, got both; give one of them")
     asked.languages = language_pair(languages, source, target)
+    _check_languages(asked.languages, scored=dev is not None)
     _check_place(out, name)
     _train(asked)
 
@@ -309,6 +310,16 @@ def _note(text: str) -> None:
 
     if processes().is_main_process:
         typer.echo(text, err=True)
+
+
+def _check_languages(languages: tuple[str, str], scored: bool) -> None:
+    """What words and BLEU of the languages need is there: said now, and not after hours of training."""
+    from seqviz import scores
+    from seqviz.text_languages import LanguagePair
+
+    LanguagePair.of(*languages).check()
+    if scored:
+        scores.bleu_metric(languages[1])
 
 
 def _check_place(out: Path, name: str) -> None:
