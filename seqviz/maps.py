@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,32 @@ READINGS = ("predicting", "reading")
 """Which step's attention a target token is given: the one that chose it, or the next, whose input it is."""
 
 
-@dataclass(frozen=True)
-class AttentionMap(OfTwoTexts):
+class ByValue:
+    """A dataclass of this kind equals another where all their parts are equal, arrays number by number."""
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(map(_equal, _parts(self), _parts(other)))
+
+    def __hash__(self) -> int:
+        return hash(
+            tuple(part.shape if isinstance(part, np.ndarray) else part for part in _parts(self))
+        )
+
+
+def _parts(one: Any) -> list[Any]:
+    return [getattr(one, each.name) for each in fields(one)]
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return np.array_equal(one, other, equal_nan=True)
+    return type(one) is type(other) and bool(one == other)
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionMap(ByValue, OfTwoTexts):
     """Weights of one kind of attention for one translation.
 
     Attributes:

@@ -20,6 +20,7 @@ import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
+from seqviz import given
 from seqviz.text_languages import LanguageError, TextLanguage
 
 BLEU_COUNTS = 10
@@ -37,7 +38,7 @@ def _check_counts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
 
 def _composed(texts: Sequence[str]) -> list[str]:
     """Letters and their accents as one character (NFC): the models write them so."""
-    return [unicodedata.normalize("NFC", text) for text in texts]
+    return [unicodedata.normalize("NFC", text) for text in given.listed(texts)]
 
 
 def bleu_metric(target_language: str | TextLanguage = "fr", **settings: Any) -> BLEU:
@@ -69,14 +70,16 @@ def corpus_bleu(
     Returns:
         ``score`` 0–100, ``signature``, ``sentences``, ``brevity_penalty``, ``length_ratio``.
     Raises:
+        TypeError: something that is not text; the message says where it stands.
         ValueError: nothing to score, or counts that differ.
         LanguageError: see `bleu_metric`.
     """
+    hypotheses, references = _composed(hypotheses), _composed(references)
     _check_counts(hypotheses, references)
     if not references:
         raise ValueError("expected at least one sentence to score, got none")
     metric = bleu_metric(target_language)
-    result = metric.corpus_score(_composed(hypotheses), [_composed(references)])
+    result = metric.corpus_score(hypotheses, [references])
     return {
         "score": round(result.score, 2),
         "signature": str(metric.get_signature()),
@@ -120,8 +123,8 @@ def sentence_counts(
     Raises:
         ValueError: numbers of sentences that differ.
     """
-    _check_counts(hypotheses, references)
     hypotheses, references = _composed(hypotheses), _composed(references)
+    _check_counts(hypotheses, references)
     found = []
     for metric, width in ((bleu_metric(target_language), BLEU_COUNTS), (CHRF(), CHRF_COUNTS)):
         # sacreBLEU's own bootstrap starts from these; a test holds our scores to its scores.

@@ -292,6 +292,44 @@ def test_any_pieces_a_model_may_write(source: list[str], target: list[str]):
     check_nothing_lost(map_of_pieces(source, target))
 
 
+def test_maps_are_compared_by_their_numbers():
+    same = replace(KNOWN, weights=KNOWN.weights.copy(), hidden_mass=KNOWN.hidden_mass.copy())
+    other = KNOWN.weights.copy()
+    other[0, 0, 0, :2] = other[0, 0, 0, 1::-1]
+    assert other.sum() == KNOWN.weights.sum() and not np.array_equal(other, KNOWN.weights)
+    assert same == KNOWN and hash(KNOWN) == hash(same) and len({KNOWN, same}) == 1
+    others = [
+        replace(KNOWN, weights=other),
+        replace(KNOWN, hidden_mass=KNOWN.hidden_mass + 1),
+        replace(KNOWN, model="other"),
+        replace(KNOWN, kind="saliency"),
+        KNOWN.words(),
+        KNOWN.at("reading"),
+        None,
+        KNOWN.weights.tolist(),
+    ]
+    for one in others:
+        assert one != KNOWN
+    assert len({KNOWN, *others[:6]}) == 7
+    empty = replace(KNOWN, weights=KNOWN.weights * np.nan)
+    assert empty == replace(KNOWN, weights=KNOWN.weights * np.nan)
+    assert KNOWN in [others[0], same] and KNOWN not in others
+
+
+def test_what_holds_arrays_is_compared_by_their_numbers():
+    from seqviz.looking.reach import Reach
+    from seqviz.looking.saliency import Saliency
+
+    side = KNOWN.source_pieces
+    values = np.arange(len(side) ** 2, dtype=float).reshape(len(side), -1)
+    one, same = (Saliency("rnn", values.copy(), side, side) for _ in range(2))
+    assert one == same and hash(one) == hash(same) and one != replace(one, values=values + 1)
+    numbers = np.ones(2)
+    near, far = (Reach("rnn", ("a", "b"), numbers, n * numbers, None, (1.0,)) for n in (1, 2))
+    assert near == replace(near, forward=np.ones(2)) and near != far
+    assert near != replace(near, vector=numbers) and len({near, far}) == 2
+
+
 def test_a_real_translation(tiny_model, tiny_tokenizer):
     """From a translator: all kinds, rows that sum to 1, words merged."""
     from seqviz.translating.translator import Translator

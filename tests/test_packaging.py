@@ -23,6 +23,7 @@ LAYERS = [
         "version",
         "constants",
         "files",
+        "given",
         "report",
         "scores",
         "shipped",

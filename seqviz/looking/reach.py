@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from seqviz.architectures.recurrent import RecurrentEncoder
 from seqviz.constants import MAX_SOURCE_PIECES, MAX_SOURCE_WORDS
 from seqviz.data.tokenizer import Segmentation, segment
+from seqviz.maps import ByValue
 from seqviz.translating.translator import Translator
 
 ENDS = ("forward", "backward", "vector")
@@ -299,8 +300,8 @@ def read_at_once(translator: Translator, text: str) -> Segmentation:
 # A visitor's sentence
 
 
-@dataclass(frozen=True)
-class Reach:
+@dataclass(frozen=True, eq=False)
+class Reach(ByValue):
     """How strongly each source word still acts on the end states of one model.
 
     The norm of a word is that of ∂e/∂(all its pieces' embeddings): √Σ over its pieces of ‖∂e/∂x_t‖_F².

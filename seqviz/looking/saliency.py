@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import torch
 
-from seqviz.maps import AttentionMap
+from seqviz.maps import AttentionMap, ByValue
 from seqviz.pieces import OfTwoTexts, Pieces
 from seqviz.text_languages import DEFAULT_LANGUAGES
 from seqviz.translating.result import Translation
@@ -37,8 +37,8 @@ MAX_BATCH_TOKENS = 5_000
 """Source and target tokens, all copies together, that a backward pass keeps in memory."""
 
 
-@dataclass(frozen=True)
-class Saliency(OfTwoTexts):
+@dataclass(frozen=True, eq=False)
+class Saliency(ByValue, OfTwoTexts):
     """What the log-probability of each output token depends on, for one translation.
 
     Attributes:

@@ -131,6 +131,8 @@ def _is_number(value: Any) -> bool:
 
 
 def _listed(name: str, words: Any) -> list[Any]:
+    if hasattr(words, "tolist"):
+        words = words.tolist()
     if isinstance(words, str) or not isinstance(words, Sequence):
         raise TypeError(f"expected {name} as a list of words, got {words!r}; write [{words!r}]")
     return list(words)

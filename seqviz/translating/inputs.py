@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from seqviz import given
 from seqviz.constants import MAX_SOURCE_PIECES, MAX_SOURCE_WORDS, MAX_TARGET_PIECES
 from seqviz.data import tokenizer as tokenizers
 from seqviz.pieces import Pieces
@@ -84,20 +85,13 @@ def output_limit(source_pieces: int) -> int:
     return min(MAX_TARGET_PIECES + 1, 2 * source_pieces + 12)
 
 
-def texts_of(given: str | Sequence[str]) -> list[str]:
-    """A text, or a list of texts, as a list.
+def texts_of(texts: Any) -> list[str]:
+    """A text, or several, as a list.
 
     Raises:
-        TypeError: something else.
+        TypeError: something else, see `seqviz.given.listed`.
     """
-    if isinstance(given, str):
-        return [given]
-    if not isinstance(given, Sequence):
-        raise TypeError(f"expected text or a list of texts, got {type(given).__name__}")
-    for item in given:
-        if not isinstance(item, str):
-            raise TypeError(f"expected text, got {type(item).__name__}")
-    return list(given)
+    return [texts] if isinstance(texts, str) else given.listed(texts)
 
 
 def check_one_part(plan: Plan, when: str = "") -> None:
@@ -123,11 +117,11 @@ def ids_of_pairs(
     tokenizer: Any, pairs: Sequence[tuple[str, str]]
 ) -> list[tuple[list[int], list[int]]]:
     """Both sides of pairs of texts as ids, without the end token."""
-    if not pairs:
+    if not len(pairs):
         return []  # of which the tokenizer makes an error
     sides = [
         tokenizer(
-            [tokenizers.normalize(pair[side]) for pair in pairs],
+            [tokenizers.normalize(text) for text in given.listed([pair[side] for pair in pairs])],
             add_special_tokens=False,
             verbose=False,
         ).input_ids

@@ -152,7 +152,7 @@ class Translator:
         "votes" is not "vote". "l'eau" holds "eau". Phrases are words, too.
 
         Args:
-            text: English text, or a list of texts, which are translated in batches.
+            text: English text, or several in a list, an array or a Series, which are translated in batches.
             num_beams: 1 for greedy search.
             attention: keep attention weights; None keeps them for a single text of not too many parts.
             num_return_sequences: return for each text a list of so many translations, the best first by
@@ -173,7 +173,7 @@ class Translator:
                 `num_beams` for each stage on the way to all words (see `seqviz.translating.constrained`).
             bad_words: words that it must not hold.
         Raises:
-            TypeError: something that is not text.
+            TypeError: something that is not text; of several, the message says where it stands.
             ValueError: arguments out of range, or such as do not go together; `force_words` that do not
                 fit into the output, or a text in several parts with them.
         """
