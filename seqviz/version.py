@@ -29,16 +29,19 @@ def versions() -> dict[str, str]:
     return found
 
 
+def processor() -> str:
+    """The processor in words."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n"):
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
 def hardware(device: object = "cpu") -> str:
     """The processor or accelerator in words, with the threads PyTorch uses on a CPU."""
     import torch
 
     if str(device).startswith("cuda"):
         return torch.cuda.get_device_name(torch.device(str(device)))
-    model = platform.processor() or platform.machine()
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n"):
-            if line.startswith("model name"):
-                model = line.split(":", 1)[1].strip()
-                break
-    return f"CPU {model}, {torch.get_num_threads()} threads"
+    return f"CPU {processor()}, {torch.get_num_threads()} threads"

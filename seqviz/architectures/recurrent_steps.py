@@ -28,8 +28,8 @@ class _Layer:
             getattr(recurrence, f"{kind}_l{layer}")
             for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
         )
-        self.of_input = Affine(of_input.t(), bias + other_bias)
-        self.of_state = of_state.t()  # (W, gates)
+        self.of_input = Affine(of_input, bias + other_bias)
+        self.of_state = Affine(of_state)
 
 
 class _Cells:
@@ -50,8 +50,7 @@ class _Cells:
 
     def step(self, x: Tensor, layer: _Layer) -> Tensor:
         """Advance by one step from the input `x`, (N, I); return `hidden`."""
-        layer.of_input.into(self.gates, x)
-        self.gates.addmm_(self.hidden, layer.of_state)
+        self.gates.copy_(layer.of_state(self.hidden, added=layer.of_input(x)))
         if self.cell is None:
             return torch.tanh(self.gates, out=self.hidden)
         self.write_and_forget.sigmoid_()
@@ -101,13 +100,13 @@ class _Attention:
 
     def __init__(self, context: Context) -> None:
         assert isinstance(context, Attention)  # the one that looks back
-        self.query = context.query_projection.weight.t()  # (W, A)
+        self.query = Affine(context.query_projection.weight)
         self.energy = context.energy.weight
 
     def __call__(self, x: Tensor, state: RecurrentState) -> tuple[Tensor, Tensor]:
         """Context (N, W) and weights (N, S) of the decoder states `x`, (N, W)."""
         assert state.keys is not None and state.memory is not None
-        summed = torch.mm(x, self.query).unsqueeze(1) + state.keys  # (N, S, A)
+        summed = self.query(x).unsqueeze(1) + state.keys  # (N, S, A)
         scores = functional.linear(summed.tanh_(), self.energy).squeeze(-1)  # (N, S)
         if state.source_bias is not None:
             scores = scores + state.source_bias
@@ -129,10 +128,11 @@ class RecurrentStepper:
         self.embed_scale = decoder.embed_scale
         self.table = decoder.embed_tokens.weight
         self.layers = [_Layer(decoder.recurrence, n) for n in range(decoder.recurrence.num_layers)]
-        combine = decoder.combine.weight.t()  # from [state; context], (W + C, D)
-        self.combine_state, self.combine_context = combine[:width], combine[width:]
+        combine = decoder.combine.weight  # of [state; context], (D, W + C)
+        self.combine_state = Affine(combine[:, :width])
+        self.combine_context = Affine(combine[:, width:])
         self.attend = _Attention(decoder.attention) if model.looks_back else None
-        self.output = Affine(model.lm_head.weight.t(), model.final_logits_bias)
+        self.output = Affine(model.lm_head.weight, model.final_logits_bias)
 
     @torch.no_grad()
     def start(
@@ -151,7 +151,7 @@ class RecurrentStepper:
         )
         if self.attend is None:
             context, _ = decoder.context(hidden[:, -1:], prepared)  # (N, 1, C)
-            state.added = context[:, 0] @ self.combine_context
+            state.added = self.combine_context(context[:, 0])
         else:
             state.keys, state.memory, _ = prepared
             state.source_bias = source_bias(mask, state.memory.dtype)
@@ -168,10 +168,10 @@ class RecurrentStepper:
             assert added is not None
         else:
             context, chosen = self.attend(x, state)
-            added = torch.mm(context, self.combine_context)
+            added = self.combine_context(context)
             if state.seen is not None:
                 state.seen.append(chosen)
-        return self.output(torch.addmm(added, x, self.combine_state).tanh_())
+        return self.output(self.combine_state(x, added).tanh_())
 
     def attention(self, state: RecurrentState) -> dict[str, Tensor]:
         """See `ModelStepper.attention`."""

@@ -177,9 +177,8 @@ def remember(cache: Tensor, x: Tensor, attention: Attention, step: int) -> tuple
     Returns:
         keys and values, each (N, H, T, K).
     """
-    keys, values = cache.select(3, step).flatten(2).unbind()  # (N, D)
-    attention.keys.into(keys, x)
-    attention.values.into(values, x)
+    for place, project in zip(cache.select(3, step), (attention.keys, attention.values), strict=True):
+        place.copy_(project(x).view_as(place))  # (N, H, K)
     return cache.narrow(3, 0, step + 1).unbind()
 
 
@@ -259,7 +258,7 @@ class TransformerStepper:
         self.embed_scale = float(decoder.embed_scale)
         self.table = decoder.embed_tokens.weight
         self.positions = decoder.embed_positions.weight
-        self.output = Affine(model.lm_head.weight.t(), model.final_logits_bias)
+        self.output = Affine(model.lm_head.weight, model.final_logits_bias)
         self.layers = [DecoderLayer(layer) for layer in decoder.layers]
 
     @torch.no_grad()
@@ -324,12 +323,12 @@ class TransformerStepper:
             query = layer.own.heads(layer.own.query(x), rows)  # (N, H, 1, K)
             keys, values = remember(cache, x, layer.own, now)  # (N, H, T, K)
             attended = attend(query, keys, values)
-            x = add_and_norm(x, layer.own.out(attended.view(rows, -1)), layer.own_norm)
+            x = add_and_norm(x, layer.own.out(attended.reshape(rows, -1)), layer.own_norm)
 
             cross_query = layer.cross.heads(layer.cross.query(x), rows)
             keys, values = source.unbind()  # (N, H, S, K)
             attended = attend(cross_query, keys, values, state.source_bias)
-            x = add_and_norm(x, layer.cross.out(attended.view(rows, -1)), layer.cross_norm)
+            x = add_and_norm(x, layer.cross.out(attended.reshape(rows, -1)), layer.cross_norm)
 
             x = add_and_norm(x, feed_forward(x, layer), layer.final_norm)
             if state.queries is not None:
