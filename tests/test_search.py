@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from seqviz import MODEL_NAMES
 from seqviz.architectures import stepper_for
-from seqviz.architectures.steps import Recorder
+from seqviz.architectures import steps as steps_of_models
+from seqviz.architectures.steps import Affine, Recorder
 from seqviz.translating import search
 
 EOS, UNK, PAD = 0, 1, 5
@@ -199,6 +200,33 @@ TEXTS = [
 ]
 
 
+@pytest.fixture(params=[0, 2048], ids=["rows", "columns"])
+def both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products as on Intel's processors and as on others, whichever this one is."""
+    monkeypatch.setattr(steps_of_models, "MOST_IN_COLUMNS", request.param)
+
+
+@pytest.mark.usefixtures("both_ways")
+@pytest.mark.parametrize("rows", [1, 2, 7])
+@pytest.mark.parametrize(("outputs", "inputs"), [(6, 300), (7, 4), (2, 1), (8, 2048)])
+def test_a_product_is_that_of_the_layer_as_it_is_now(rows: int, outputs: int, inputs: int) -> None:
+    layer = torch.nn.Linear(inputs, outputs, dtype=torch.float64)
+    x = torch.randn(inputs, rows, dtype=torch.float64).t()  # of which no row lies in one piece
+    added = torch.randn(outputs, rows, dtype=torch.float64).t()
+    with torch.no_grad():
+        product, without_bias = Affine(layer.weight, layer.bias), Affine(layer.weight)
+        for parameter in layer.parameters():
+            parameter.data.mul_(-3)
+        place = torch.zeros(rows, 2, outputs, dtype=torch.float64)[:, 1]
+        product.into(place, x)
+        for found in (product(x), place):
+            torch.testing.assert_close(found, layer(x))
+        assert product(x).is_contiguous()
+        torch.testing.assert_close(product(x, added), layer(x) - layer.bias + added)
+        torch.testing.assert_close(without_bias(x), layer(x) - layer.bias)
+
+
+@pytest.mark.usefixtures("both_ways")
 @pytest.mark.parametrize("name", (*MODEL_NAMES, "lstm-mean"))
 def test_stepper_equals_forward(name: str, tiny_model: Any, tiny_tokenizer: Any) -> None:
     model = tiny_model(name)
@@ -214,6 +242,7 @@ def test_stepper_equals_forward(name: str, tiny_model: Any, tiny_tokenizer: Any)
     torch.testing.assert_close(torch.stack(steps, dim=1), expected, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.usefixtures("both_ways")
 @pytest.mark.parametrize("name", MODEL_NAMES)
 @pytest.mark.parametrize("same_sources", [False, True])
 def test_stepper_select_reorders_everything(

@@ -81,16 +81,17 @@ class Recorder:
 
 
 def _multiplies_columns() -> bool:
-    """Whether a product with few rows takes half the time as W xᵀ, in two blocks of the outputs.
+    """Whether a product with few rows is best computed as W xᵀ, in two halves of the outputs.
 
-    MKL has its fast products of a matrix and a vector for Intel's processors alone. On others it takes 1.5 to
-    4 times as long for one as for a batch of two halves; on Intel's the halves take twice as long.
+    MKL's fast product of a matrix and a vector is for Intel's processors alone. On AMD's it takes two to four times
+    as long as a batch of the two halves, if each row of `x` lies in one piece; on Intel's the halves take
+    twice as long as the product.
     """
     return torch.backends.mkl.is_available() and "Intel" not in processor()
 
 
-MOST_COLUMNS = 8 if _multiplies_columns() else 0
-"""Rows of a product up to which they are multiplied as columns: above, no way is faster."""
+MOST_IN_COLUMNS = 2048 if _multiplies_columns() else 0
+"""Numbers in `x` up to which that way is taken."""
 
 
 class Affine:
@@ -104,22 +105,31 @@ class Affine:
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
-        outputs = len(weight)
+        outputs, inputs = weight.shape
         self.weight = weight.t()
         self.bias = weight.new_zeros(outputs) if bias is None else bias.view(outputs)
-        self.most_columns = MOST_COLUMNS if weight.is_cpu and outputs % 2 == 0 else 0
-        if self.most_columns:
+        self.most_columns = 0
+        if weight.is_cpu and outputs % 2 == 0:
+            self.most_columns = MOST_IN_COLUMNS // inputs
             self.halves = weight.unflatten(0, (2, -1))  # (2, outputs / 2, inputs)
             self.bias_halves = self.bias.view(2, -1, 1)
 
     def __call__(self, x: Tensor, added: Tensor | None = None) -> Tensor:
         """x W + b, (N, outputs), of `x` (N, inputs); with `added`, (N, outputs), that stands in the place of b."""
-        rows = len(x)
+        rows, inputs = x.shape
         if rows > self.most_columns:
             return torch.addmm(self.bias if added is None else added, x, self.weight)
-        columns = x.t().expand(2, -1, -1)  # (2, inputs, N)
-        halves = self.bias_halves if added is None else added.t().unflatten(0, (2, -1))
-        return torch.baddbmm(halves, self.halves, columns).view(-1, rows).t()
+        bias = self.bias_halves if added is None else added.t().unflatten(0, (2, -1))
+        columns = x.contiguous().as_strided((2, inputs, rows), (0, 1, inputs))
+        found = torch.baddbmm(bias, self.halves, columns)  # (2, outputs / 2, N)
+        return found.view(1, -1) if rows == 1 else found.view(-1, rows).t().contiguous()
+
+    def into(self, place: Tensor, x: Tensor) -> None:
+        """Write the result to `place`, (N, outputs)."""
+        if len(x) > self.most_columns:
+            torch.addmm(self.bias, x, self.weight, out=place)
+        else:
+            place.copy_(self(x))
 
 
 def affine(module: nn.Linear) -> Affine:

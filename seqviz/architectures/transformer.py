@@ -177,8 +177,9 @@ def remember(cache: Tensor, x: Tensor, attention: Attention, step: int) -> tuple
     Returns:
         keys and values, each (N, H, T, K).
     """
-    for place, project in zip(cache.select(3, step), (attention.keys, attention.values), strict=True):
-        place.copy_(project(x).view_as(place))  # (N, H, K)
+    keys, values = cache.select(3, step).flatten(2).unbind()  # (N, D)
+    attention.keys.into(keys, x)
+    attention.values.into(values, x)
     return cache.narrow(3, 0, step + 1).unbind()
 
 
@@ -235,7 +236,7 @@ class TransformerState:
 
     Attributes:
         own: of self-attention, for each layer (2, N, H, max_steps, K), filled up to `length`.
-        source: of attention to the source, for each layer (2, N, H, S, K).
+        source: of attention to the source, for each layer two of (N, H, S, K).
         source_bias: -inf at padding, (N, 1, 1, S), or None without any.
         length: steps taken so far.
         queries: of each step and layer, to the target and to the source, each (N, H, 1, K).
@@ -243,7 +244,7 @@ class TransformerState:
     """
 
     own: list[Tensor]
-    source: list[Tensor]
+    source: list[list[Tensor]]
     source_bias: Tensor | None
     length: int = 0
     queries: list[tuple[Tensor, Tensor]] | None = None
@@ -279,7 +280,7 @@ class TransformerStepper:
             cache = memory.new_empty(2, rows, max_steps, heads, memory.shape[-1] // heads)
             own.append(cache.transpose(2, 3))
             projected = (layer.cross.keys(memory), layer.cross.values(memory))
-            source.append(torch.stack([layer.cross.heads(each, rows) for each in projected]))
+            source.append([layer.cross.heads(each, rows) for each in projected])
         return TransformerState(
             own=own,
             source=source,
@@ -320,14 +321,13 @@ class TransformerStepper:
         embedded = functional.embedding(tokens, self.table)
         x = torch.add(self.positions[now], embedded, alpha=self.embed_scale)  # (N, D)
         for layer, cache, source in zip(self.layers, state.own, state.source, strict=True):
-            query = layer.own.heads(layer.own.query(x), rows)  # (N, H, 1, K)
+            query = layer.own.query(x).view(rows, layer.own.num_heads, 1, -1)  # (N, H, 1, K)
             keys, values = remember(cache, x, layer.own, now)  # (N, H, T, K)
             attended = attend(query, keys, values)
             x = add_and_norm(x, layer.own.out(attended.reshape(rows, -1)), layer.own_norm)
 
-            cross_query = layer.cross.heads(layer.cross.query(x), rows)
-            keys, values = source.unbind()  # (N, H, S, K)
-            attended = attend(cross_query, keys, values, state.source_bias)
+            cross_query = layer.cross.query(x).view(rows, layer.cross.num_heads, 1, -1)
+            attended = attend(cross_query, *source, state.source_bias)
             x = add_and_norm(x, layer.cross.out(attended.reshape(rows, -1)), layer.cross_norm)
 
             x = add_and_norm(x, feed_forward(x, layer), layer.final_norm)
@@ -346,7 +346,7 @@ class TransformerStepper:
             for queries in zip(*state.queries, strict=True)
         )
         own_keys = torch.stack([own[0, 0, :, :steps] for own in state.own])  # (L, H, T, K)
-        source_keys = torch.stack([source[0, 0] for source in state.source])  # (L, H, S, K)
+        source_keys = torch.stack([keys[0] for keys, _ in state.source])  # (L, H, S, K)
         later = to_own.new_full((steps, steps), float("-inf")).triu(1)
         return {
             "cross": attention_weights(to_source, source_keys),
@@ -366,6 +366,6 @@ class TransformerStepper:
             own.narrow(3, 0, used).copy_(kept)
         if same_sources:
             return
-        state.source = [source.index_select(1, rows) for source in state.source]
+        state.source = [[each.index_select(0, rows) for each in layer] for layer in state.source]
         if state.source_bias is not None:
             state.source_bias = state.source_bias.index_select(0, rows)
