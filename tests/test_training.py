@@ -31,8 +31,8 @@ from seqviz.training import (
 from seqviz.training import loss as losses
 from seqviz.training import run as runs
 from seqviz.training.batches import batches
+from seqviz.training.beginning import start_position
 from seqviz.training.log import Log, curve
-from seqviz.training.run import start_position
 from seqviz.training.signals import StopRequest
 from seqviz.training.state import save_checkpoint
 

@@ -189,9 +189,10 @@ def serve() -> None:
     import torch
 
     from seqviz import cli, scores, training
+    from seqviz.drawing import figures
     from seqviz.translating import loading
 
-    assert cli and scores and training and loading  # imported once, for all
+    assert cli and figures and scores and training and loading  # imported once, for all
     torch.set_num_threads(1)
     for line in sys.stdin:
         asked = json.loads(line)

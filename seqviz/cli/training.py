@@ -128,6 +128,20 @@ Finish = Annotated[
 FinishNow = Annotated[
     bool, typer.Option("--finish-now", help="Make the model of the last saved state, as it is.")
 ]
+EvaluateEvery = Annotated[
+    int, typer.Option(min=1, help="Target tokens between two validations; each redraws losses.svg.")
+]
+Patience = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        help="End after so many validations in a row without a lower loss; the state of the lowest is kept and "
+        "written. 0: never, and the last state is written.",
+    ),
+]
+Tracker = Annotated[
+    str | None, typer.Option(help="tensorboard: losses go there, too (seqviz[tracking]).")
+]
 VocabularySize = Annotated[
     int,
     typer.Option(
@@ -173,6 +187,9 @@ def train(
     dev: Dev = None,
     held_out: HeldOut = None,
     runs: Runs = None,
+    evaluate_every: EvaluateEvery = 500_000,
+    patience: Patience = 0,
+    tracker: Tracker = None,
     tokens: Tokens = 0,
     minutes: Annotated[float, typer.Option(min=0, help="Longest time of this call.")] = 0.0,
     start_from: StartFrom = None,
@@ -250,6 +267,9 @@ def _train(asked: Any) -> None:
             tokens=asked.tokens,
             minutes=asked.minutes,
             dev=dev_corpus,
+            dev_every_tokens=asked.evaluate_every,
+            patience=asked.patience,
+            tracker=asked.tracker,
             start_from=asked.start_from,
             # What differs, so that a run goes on with or without a file that says the rest.
             config={key: value for key, value in wanted.items() if value != built[key]},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,13 @@ from seqviz.training.writing import writing
 class Log:
     """A JSONL file of what happened, cut back to the state a run goes on from."""
 
-    def __init__(self, path: Path, enabled: bool) -> None:
-        self.path, self.enabled = path, enabled
+    def __init__(
+        self,
+        path: Path,
+        enabled: bool,
+        track: Callable[[dict[str, Any]], None] | None = None,
+    ) -> None:
+        self.path, self.enabled, self._track = path, enabled, track
 
     def rewind(self, tokens: int) -> None:
         """Forget what was logged after `tokens`."""
@@ -35,6 +40,8 @@ class Log:
                 self.path.open("a", encoding="utf-8") as stream,
             ):
                 stream.write(line)
+            if self._track:
+                self._track(row)
 
     def rows(self) -> list[dict[str, Any]]:
         """All whole rows; a last line cut by a crash is passed over."""

@@ -65,6 +65,8 @@ def train(
     dev: EncodedCorpus | None = None,
     dev_sample: int = 1_000,
     dev_every_tokens: int = 500_000,
+    patience: int = 0,
+    tracker: str | None = None,
     save_minutes: float = 4.0,
     accumulate: int = 1,
     start_from: str | os.PathLike[str] | None = None,
@@ -90,6 +92,9 @@ def train(
         dev: corpus for the validation loss; needed for a model that `seqviz.load` accepts.
         dev_sample: pairs of it.
         dev_every_tokens: target tokens between two validation losses.
+        patience: validations in a row without a lower loss that end the run; what is written then is the state of
+            the lowest loss. 0: none do, and the last state is written.
+        tracker: "tensorboard" shows the losses there, from the run folder.
         save_minutes: minutes between two saved states.
         accumulate: chunks in which a process works through its part of a batch.
         start_from: model folder whose weights begin a new run (with a new warm-up).
@@ -117,43 +122,50 @@ def train(
         dev=dev,
         dev_sample=dev_sample,
         dev_every_tokens=dev_every_tokens,
+        patience=patience,
+        tracker=tracker,
         start_from=start_from,
         config=config,
         mixed_precision=mixed_precision,
         finish=finish,
         languages=LanguagePair.of(source_language, target_language),
     )
-    grace = 5.0 if run.accelerator.num_processes > 1 else 0.0
     with contextlib.closing(run):
-        with StopRequest(grace) as stop:
-            for step in batches(
-                sources,
-                run.recipe,
-                run.position,
-                run.accelerator,
-                accumulate,
-                tokenizer.pad_token_id,
-                tokenizer.eos_token_id,
-            ):
-                if run.is_finished or run.must_end(step, stop.asked):
-                    break
-                run.set_rates()  # warm-up, 1, cool-down
-                loss = backward(run, step)  # the gradient of the mean loss
-                norm = clip(run)
-                run.check_finite(loss, norm)
-                for optimizer in run.optimizers:
-                    optimizer.step()
-                    optimizer.zero_grad()
-                run.advance(step, loss)
-                if on_step:
-                    on_step(run.position, loss)
-                run.note(norm)
+        go_on(run, tokenizer, accumulate, on_step)
         if run.is_finished:
             return _finish(run, tokenizer, Path(out))
         run.say(
             f"{name}: saved after {run.position.tokens:,} target tokens; the same command goes on"
         )
         return Result(False, run.position, interrupted=run.asked)
+
+
+def go_on(
+    run: Run,
+    tokenizer: Any,
+    accumulate: int,
+    on_step: Callable[[Position, float], None] | None,
+) -> None:
+    """Take one step after the other, until the run is finished or must end."""
+    grace = 5.0 if run.accelerator.num_processes > 1 else 0.0
+    ids = tokenizer.pad_token_id, tokenizer.eos_token_id
+    with StopRequest(grace) as stop:
+        for step in batches(
+            run.sources, run.recipe, run.position, run.accelerator, accumulate, *ids
+        ):
+            if run.is_finished or run.must_end(step, stop.asked):
+                break
+            run.set_rates()  # warm-up, 1, cool-down
+            loss = backward(run, step)  # the gradient of the mean loss
+            norm = clip(run)
+            run.check_finite(loss, norm)
+            for optimizer in run.optimizers:
+                optimizer.step()
+                optimizer.zero_grad()
+            run.advance(step, loss)
+            if on_step:
+                on_step(run.position, loss)
+            run.note(norm)
 
 
 def backward(run: Run, step: Step) -> float:
@@ -178,11 +190,10 @@ def clip(run: Run) -> float:
 
 
 def _finish(run: Run, tokenizer: Any, out: Path) -> Result:
-    """Save the run, its validation loss, and the model."""
-    run.save()
+    """Save the run, then the model."""
+    dev_loss = run.end()
     record = None
     if run.accelerator.is_main_process:
-        dev_loss = run.validate()
         record = training_record(run, dev_loss)
         with writing("the finished model", out, 3 * num_parameters(run.weights)):
             save_model(run.weights, tokenizer, out, record)

@@ -133,11 +133,13 @@ def _own_precision(run_folder: Path) -> str | None:
         return None  # `_claim` says what is wrong
 
 
-def accelerator_in(precision: str) -> Accelerator:
+def accelerator_in(
+    precision: str, tracker: str | None = None, folder: Path | None = None
+) -> Accelerator:
     """Accelerate keeps the precision of a process's first run; a later run may have another."""
     if AcceleratorState._shared_state and AcceleratorState().mixed_precision != precision:
         AcceleratorState._reset_state()
-    return Accelerator(mixed_precision=precision)
+    return Accelerator(mixed_precision=precision, log_with=tracker, project_dir=folder)
 
 
 @functools.cache

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import os
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from accelerate import Accelerator
-from safetensors import SafetensorError
-from torch import nn
 from tqdm import tqdm
 
 from seqviz.architectures import build
 from seqviz.constants import MAX_SOURCE_WORDS
 from seqviz.data.encoded import EncodedCorpus
 from seqviz.data.epochs import WeightedCorpus
-from seqviz.files import recover, write_json
+from seqviz.files import recover
 from seqviz.text_languages import LanguagePair
 from seqviz.training.batches import Step
+from seqviz.training.beginning import claim, start_position
+from seqviz.training.best import Best
 from seqviz.training.errors import DivergedError, TrainingError
 from seqviz.training.languages import check_languages
 from seqviz.training.lock import RunLock
@@ -44,10 +41,9 @@ from seqviz.training.state import (
     Position,
     checkpoints,
     load_checkpoint,
-    load_weights,
     save_checkpoint,
 )
-from seqviz.training.writing import writing
+from seqviz.training.watching import Tracker, check_tracker, draw_losses
 
 
 class Run:
@@ -63,6 +59,8 @@ class Run:
         optimizers: of its matrices and of all else.
         position: where the run stands.
         asked: a signal asked the call to end.
+        best: the state of the lowest validation loss, with patience.
+        rate_at_end: factor on the learning rate of what is written, where that is not the end of a budget.
     """
 
     def __init__(
@@ -80,6 +78,8 @@ class Run:
         dev: EncodedCorpus | None,
         dev_sample: int,
         dev_every_tokens: int,
+        patience: int,
+        tracker: str | None,
         start_from: str | os.PathLike[str] | None,
         config: dict[str, Any] | None,
         mixed_precision: str,
@@ -90,14 +90,19 @@ class Run:
             raise TrainingError(f"expected finish to be None, cooldown or now, got {finish!r}")
         if tokens <= 0 and minutes <= 0 and not finish:
             raise TrainingError("expected a budget, got none; give --tokens or --minutes")
+        if patience and dev is None:
+            raise TrainingError(
+                "expected a development corpus with --patience, got none; give --dev"
+            )
         check_environment()
+        check_tracker(tracker)
         self.name, self.sources, self.folder, self.recipe = name, sources, folder, recipe
         self.tokens, self.minutes, self.save_minutes = tokens, minutes, save_minutes
-        self.finish, self.rate_at_end = finish, None
+        self.finish, self.patience, self.rate_at_end = finish, patience, None
         self.dev, self.dev_sample, self.dev_every_tokens = dev, dev_sample, dev_every_tokens
         self.languages = languages
         check_languages(languages, sources, dev)
-        self.accelerator = accelerator_in(precision_of(mixed_precision, folder))
+        self.accelerator = accelerator_in(precision_of(mixed_precision, folder), tracker, folder)
         check_processes(self.accelerator)
         self._lock = RunLock(folder, self.accelerator)
         try:
@@ -133,8 +138,11 @@ class Run:
         )
         self._full_rates = [[g["lr"] for g in opt.param_groups] for opt in self.optimizers]
         self._restore()
-        self.log = Log(folder / "log.jsonl", self.accelerator.is_main_process)
+        self._tracker = Tracker(self.accelerator, self.position.tokens)
+        self.log = Log(folder / "log.jsonl", self.accelerator.is_main_process, self._tracker)
         self.log.rewind(self.position.tokens)
+        places = [(folder, self.tokens or math.inf), (self._cooldown_folder(self.tokens), math.inf)]
+        self.best = Best(self.accelerator, self.patience, places, self.log.rows(), self.say)
 
         self.asked = False
         self._started = self._last_save = self._last_said = time.monotonic()
@@ -234,18 +242,23 @@ class Run:
         if self.finish == "now":
             return  # it has just been read, and is what a later call goes on from
         self.position.seconds = self.seconds
+        save_checkpoint(self.accelerator, self._folder_of_states, self.position)
+        self._last_save = time.monotonic()
+
+    @property
+    def _folder_of_states(self) -> Path:
         budget = self.position.budget
         cooling = budget and self.position.tokens > self._cooldown_begins(budget)
-        folder = self._cooldown_folder(budget) if cooling else self.folder
-        save_checkpoint(self.accelerator, folder, self.position)
-        self._last_save = time.monotonic()
+        return self._cooldown_folder(budget) if cooling else self.folder
 
     # -----------------------------------------------------------------------------------------
     # Before a step
 
     @property
     def is_finished(self) -> bool:
-        """Whether the budget is spent."""
+        """Whether the budget is spent, or the patience, which `finish` does not ask for."""
+        if self.best.is_long_ago and not self.finish:
+            return True
         return bool(self.position.budget) and self.position.tokens >= self.position.budget
 
     def must_end(self, step: Step, asked: bool) -> bool:
@@ -337,12 +350,12 @@ class Run:
             self._recent = []
         if self.dev is not None and at.tokens >= self._next_dev:
             self._next_dev += self.dev_every_tokens
-            if self.accelerator.is_main_process:
-                loss = self.validate()
-                self.say(
-                    f"{self.name}: {at.tokens:,} tokens, {self._progress(f', dev loss {loss:.3f}')}"
-                )
-            self.accelerator.wait_for_everyone()
+            loss = self._validate()
+            self.say(
+                f"{self.name}: {at.tokens:,} tokens, {self._progress(f', dev loss {loss:.3f}')}"
+            )
+            here = replace(at, seconds=self.seconds, dev_loss=loss)
+            self.best.note(here, self._folder_of_states)
 
     def _progress(self, more: str = "") -> str:
         return f"loss {self._smoothed:.3f}{more}, {self._speed():,.0f} tokens/s"
@@ -350,16 +363,40 @@ class Run:
     # -----------------------------------------------------------------------------------------
     # At the end
 
-    def validate(self) -> float | None:
-        """The validation loss, which the log keeps; None without a development corpus."""
+    def end(self) -> float | None:
+        """Save, then choose what is written: the last state or, with patience, a better one before it.
+
+        Returns:
+            its validation loss, None without a development corpus.
+        """
+        self.save()
         if self.dev is None:
             return None
-        loss = mean_loss(self.weights, self.dev, self.device, sample=self.dev_sample)
-        self.log.add(tokens=self.position.tokens, step=self.position.step, dev_loss=loss)
-        return loss
+        loss = self._validate()
+        best = self.best.take(loss)
+        if best is None:
+            return loss
+        self.say(
+            f"{self.name}: the lowest validation loss, {best.dev_loss:.3f}, was that after {best.tokens:,} "
+            f"target tokens, and {loss:.3f} that after {self.position.tokens:,}; the former state is written"
+        )
+        self.position = best
+        self.rate_at_end = rate_factor(best.tokens, self.recipe, best.budget, best.warmup_from)
+        return best.dev_loss
+
+    def _validate(self) -> float:
+        """The validation loss, which the log and the picture of the losses keep."""
+        loss = 0.0
+        if self.accelerator.is_main_process:
+            assert self.dev is not None
+            loss = mean_loss(self.weights, self.dev, self.device, sample=self.dev_sample)
+            self.log.add(tokens=self.position.tokens, step=self.position.step, dev_loss=loss)
+            draw_losses(self.folder, self.name, self.log.rows())
+        return of_main(loss, self.accelerator)
 
     def close(self) -> None:
         self._bar.close()
+        self._tracker.close()
         self.position.seconds = self.seconds
         self._lock.release()
 
@@ -375,110 +412,3 @@ class Run:
     def _speed(self) -> float:
         """Target tokens a second in this call."""
         return (self.position.tokens - self._tokens_before) / self._elapsed()
-
-
-# ---------------------------------------------------------------------------------------------
-# How it begins
-
-
-def _differences(before: Any, now: Any) -> str:
-    """What has changed, item by item where there are any."""
-    if not (isinstance(before, dict) and isinstance(now, dict)):
-        return f"{before} → {now}"
-    changed = [key for key in {**before, **now} if before.get(key) != now.get(key)]
-    return ", ".join(f"{key} {before.get(key)} → {now.get(key)}" for key in changed)
-
-
-def claim(
-    run_folder: Path,
-    name: str,
-    recipe: Recipe,
-    sources: Sequence[WeightedCorpus],
-    tokenizer: Any,
-    config: dict[str, Any] | None,
-    accelerator: Accelerator,
-    languages: LanguagePair,
-) -> None:
-    """Write the settings of a new run, or check that they are those of the run found."""
-    settings = {
-        "model": name,
-        "recipe": asdict(recipe),
-        "config": config or {},
-        "data": [_identity(source) for source in sources],
-        "tokenizer": hashlib.sha256(
-            json.dumps(tokenizer.get_vocab(), sort_keys=True).encode()
-        ).hexdigest(),
-        "precision": accelerator.mixed_precision,
-        "languages": list(languages.codes),
-    }
-    path = run_folder / "settings.json"
-    if path.is_file():
-        try:
-            found = dict(json.loads(path.read_text(encoding="utf-8")))
-        except ValueError as error:
-            raise TrainingError(
-                f"expected the settings of the run in {path}, which is damaged ({error}); delete the file "
-                "if the command is the one that began the run"
-            ) from None
-        for key, value in settings.items():
-            # Runs begun before tokenizer, precision and languages were recorded go on.
-            if found.get(key, value) != value:
-                raise TrainingError(
-                    f"expected the {key} of the run in {run_folder}, got another: "
-                    f"{_differences(found.get(key), value)}; use the same settings or another run folder"
-                )
-    elif accelerator.is_main_process:
-        with writing("the settings of the run", run_folder, 10_000):
-            write_json(path, settings)
-    accelerator.wait_for_everyone()
-    for _ in range(60):
-        if path.is_file():
-            return
-        time.sleep(1)  # what another machine writes may take a while to show
-    raise TrainingError(
-        f"expected a run folder that all machines share, got {run_folder}, in which the settings that "
-        "the main process wrote are not to be seen; give --runs on a shared disk"
-    )
-
-
-def _identity(source: WeightedCorpus) -> list[Any]:
-    """What a run must find again of a corpus when it goes on."""
-    information = source.corpus.information
-    also = ("longest", "noise", "source_language")
-    settings = {key: information[key] for key in also if key in information}
-    return [
-        information["sha256"],
-        len(source.corpus),
-        source.repeat,
-        *([settings] if settings else []),
-    ]
-
-
-def start_position(model: nn.Module, folder: Path) -> Position:
-    """Load weights into a fresh model; the position follows what they have seen.
-
-    Raises:
-        TrainingError: no such folder, a damaged file, or weights of another architecture.
-    """
-    try:
-        training = json.loads((folder / "training.json").read_text(encoding="utf-8"))
-        position = Position(
-            step=training["steps"],
-            tokens=training["target_tokens"],
-            epoch=training["next"]["epoch"],
-            batch=training["next"]["batch"],
-            seconds=training["seconds"],
-            warmup_from=training["target_tokens"],
-            length_histogram=training["length_histogram"],
-            started_from={
-                "target_tokens": training["target_tokens"],
-                "dev_loss": training["dev_loss"],
-            },
-        )
-        load_weights(model, folder / "model.safetensors")
-    except (OSError, ValueError, KeyError, SafetensorError, RuntimeError) as error:
-        raise TrainingError(
-            f"expected a model folder of the same architecture in {folder}, with training.json and "
-            f"model.safetensors, got {type(error).__name__}: {str(error)[:300]}; check the folder"
-        ) from error
-    return position

@@ -37,10 +37,19 @@ class Position:
     budget: int = 0
     length_histogram: list[int] = field(default_factory=lambda: [0] * (MAX_SOURCE_WORDS + 1))
     started_from: dict[str, Any] | None = None
+    dev_loss: float | None = None  # of a state that is kept as the best one
 
 
 def checkpoints(folder: Path) -> list[Path]:
     return sorted(folder.glob("checkpoint-*"), reverse=True)
+
+
+def read_position(checkpoint: Path) -> Position | None:
+    """Where a saved state stands; None where that cannot be read."""
+    try:
+        return Position(**json.loads((checkpoint / "position.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
 
 
 @contextlib.contextmanager
