@@ -151,7 +151,7 @@ def test_another_language() -> None:
 
 
 def test_the_shipped_tables() -> None:
-    assert line("Elle n'est pas là, je suis ici.", "en") == "she not is not there, I am here."
+    assert line("Elle n'est pas là, je suis ici.", "en") == "she not is (not) there, I am here."
     assert line("Elle n’est pas là, je suis ici.", "zh") == "她 不 是 (不) 那里，我 是 这里。"
 
 
