@@ -499,6 +499,24 @@ def test_full_disk_of_one_of_two_processes(server, data, alone, tmp_path):
     Outcome(tmp_path).is_close_to(alone[0])
 
 
+def test_two_processes_keep_the_best_state_together(server, data, tmp_path):
+    """Both count the main one's losses, save their parts of the state, and write the same one."""
+    arguments = command(
+        data, tmp_path, *SHARED, "--evaluate-every", 300, "--patience", 2, "--learning-rate", 0.3
+    )
+    lives = start_two(server, arguments)
+    assert [life.wait() for life in lives] == [0, 0], [life.said for life in lives]
+    assert "the lowest validation loss" in lives[0].said and lives[1].said == ""
+    outcome = Outcome(tmp_path)
+    losses = outcome.report["losses"]["dev"]
+    assert outcome.report["dev_loss"] == min(loss for _, loss in losses) < losses[-1][1]
+    assert outcome.report["target_tokens"] < losses[-1][0]
+    (best,) = (tmp_path / "runs").glob("*/best/checkpoint-*")
+    assert {path.name for path in best.glob("random_states_*")} == {
+        "random_states_0.pkl", "random_states_1.pkl",
+    }  # fmt: skip
+
+
 def test_processes_that_do_not_see_each_other(server, data, tmp_path):
     life = server.start(
         *command(data, tmp_path), WORLD_SIZE=2, RANK=0, LOCAL_RANK=-1, ACCELERATE_USE_CPU=0
