@@ -155,7 +155,7 @@ def test_a_source_without_a_token_is_refused(tiny_model, name):
         model(input_ids=ids, attention_mask=mask, labels=ids)
 
 
-@each_recurrent
+@each_model
 def test_target_embeddings_in_place_of_ids(tiny_model, tiny_tokenizer, sentence_pairs, name):
     model = tiny_model(name)
     batch = batch_of(tiny_tokenizer, model, sentence_pairs[:3])

@@ -47,6 +47,7 @@ def test_there_are_the_pages_that_the_readme_promises():
         "decoding",
         "deploying",
         "fine-tuning",
+        "interpretability",
         "lab",
         "measuring",
         "results",
@@ -209,13 +210,15 @@ def test_the_readme_leads_to_every_page():
 # -- examples
 
 
-def needs_a_server(block: str) -> bool:
-    return "gradio_client" in block  # tests/test_client.py runs it
+def runs_elsewhere(block: str) -> bool:
+    """In tests/test_client.py, or tests/test_interpretability.py, which skips what is not installed."""
+    needed = r"^(?:from|import) (?:gradio_client|captum|inseq|bertviz)\b"
+    return re.search(needed, block, re.MULTILINE) is not None
 
 
 @by_name
 def test_examples_in_python_run(page: Path, tmp_path: Path, models_folder: Path):
-    blocks = [block for block in code(page, "python") if not needs_a_server(block)]
+    blocks = [block for block in code(page, "python") if not runs_elsewhere(block)]
     if not blocks or language_of(page) != "en":
         pytest.skip("none, or those of the README")
     if not (models_folder / "rnn" / "model.safetensors").is_file():

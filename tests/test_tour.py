@@ -30,6 +30,16 @@ def test_the_tour(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, models_folder
     )
     for name in MODEL_NAMES:
         assert len(re.findall(rf"^{name} ", printed, re.M)) >= 3  # output, not found, BLEU kept
+    changes = [
+        re.findall(r"[+-]\d\.\d{3}", line)
+        for line in printed.splitlines()
+        if " nats a piece" in line
+    ]
+    assert [len(row) for row in changes] == [4, 4, 4]
+    assert len({change for row in changes for change in row}) > 6
+    for name in ("lstm-attention", "transformer"):
+        for context in ("mean", "nothing"):
+            assert re.search(rf"^{name} with the context '{context}': \+\d", printed, re.M)
     kinds = [
         kind
         for cell in book.cells

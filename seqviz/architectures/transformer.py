@@ -111,6 +111,9 @@ class MarianMTModel(Manners, LibraryMarian):
         given = [kwargs.get(name) for name in ("decoder_input_ids", "decoder_inputs_embeds")]
         if labels is not None and not args and all(ids is None for ids in given):
             kwargs["decoder_input_ids"] = self.prepare_decoder_input_ids_from_labels(labels)
+        if (embedded := kwargs.get("decoder_inputs_embeds")) is not None:
+            # Scaled, as everywhere; the library's decoder, unlike its encoder, scales them once more.
+            kwargs["decoder_inputs_embeds"] = embedded / self.model.decoder.embed_scale
         forward: Any = super().forward  # whose annotations ask for long tensors
         output = forward(input_ids, attention_mask, *args, labels=labels, **kwargs)
         if num_items_in_batch is not None and labels is not None:
