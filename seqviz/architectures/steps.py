@@ -109,7 +109,7 @@ class Affine:
         self.weight = weight.t()
         self.bias = weight.new_zeros(outputs) if bias is None else bias.view(outputs)
         self.most_columns = 0
-        if weight.is_cpu and outputs % 2 == 0:
+        if weight.is_cpu and inputs and outputs % 2 == 0:  # a context of nothing has no inputs
             self.most_columns = MOST_IN_COLUMNS // inputs
             self.halves = weight.unflatten(0, (2, -1))  # (2, outputs / 2, inputs)
             self.bias_halves = self.bias.view(2, -1, 1)
