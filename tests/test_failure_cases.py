@@ -21,10 +21,13 @@ from sacrebleu.metrics import BLEU
 
 import seqviz
 from seqviz import plotting, scores, tokenizer
+from seqviz.constants import MAX_SOURCE_PIECES
 from seqviz.maps import AttentionMap
 from seqviz.measuring.plan import BUCKETS
 from seqviz.pieces import Pieces
 from seqviz.translating.inputs import output_limit
+from seqviz.translating.numbers import differences
+from seqviz.translating.output import oddities
 from seqviz.translating.translator import Translator
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -198,6 +201,50 @@ def test_of_two_sentences_none_is_dropped(shipped, name):
     assert not found.parts
 
 
+HUGE = ("a", "bridge", "A", "é", "1", "12.", "a-", "a@", "www.", "我", "(")
+
+
+@pytest.mark.parametrize("letters", HUGE)
+def test_one_huge_word_costs_linear_work(tiny, letters):
+    """Eight times the letters cost far from 64 times the work of reading them and looking for odd things.
+
+    Counted is the CPU time of this thread alone, one length against the other: no machine is too slow.
+    """
+    translator = tiny["lstm"]
+
+    def work(length: int) -> float:
+        word = (letters * length)[:length]
+        tries = []
+        for _ in range(3):
+            before = time.thread_time()
+            translator._plan_of(word)
+            oddities(word, word[: length // 2], [word], translator.languages, None)
+            oddities(word[:100], word, [word], translator.languages, None)
+            tries.append(time.thread_time() - before)
+        return min(tries)
+
+    work(1_000)
+    assert work(64_000) < 24 * work(8_000)
+
+
+@pytest.mark.parametrize("letters", ["bridge", "1", "9."])
+def test_one_huge_word_is_translated(tiny, letters):
+    found = tiny["rnn"].translate(letters * 30_000)
+    assert {"truncated", "numbers"} >= {note.kind for note in found.notes} - {"repetition", "limit"}
+    assert found.source_words and len(found.source_tokens) <= MAX_SOURCE_PIECES + 1
+
+
+def test_numbers_too_long_for_words_are_compared():
+    long = "5" * 9_000
+    found = differences(f"{long} boats", "1 bateau", "en", "fr")
+    assert found.missing == (long,) and found.invented == ("1",)
+    assert differences(f"{long} boats", f"{long} bateaux", "en", "fr") == ((), ())
+    assert differences("1500000 boats", "un million et demi", "en", "fr") == ((), ())
+    assert differences("call 06 12 34 56 78", "0612345678", "en", "fr") == ((), ())
+    moved = differences("see a.b+c@d.eu x@y.fr", "voir x@y.fr", "en", "fr")
+    assert moved == (("a.b+c@d.eu",), ())
+
+
 # ---------------------------------------------------------------------------------------------
 # Scores and length
 
@@ -326,3 +373,10 @@ def test_without_a_home_a_cache_or_a_terminal(tmp_path):
     )
     assert found.returncode == 0 and json.loads(found.stdout) and found.stderr == ""
     assert not list(tmp_path.iterdir())
+
+
+def test_a_closed_standard_input_is_one_line():
+    command = f"{sys.executable} -m seqviz translate --model rnn <&-"
+    found = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True)
+    assert found.returncode == 2 and found.stdout == ""
+    assert found.stderr.count("\n") == 1 and "standard input, got none" in found.stderr

@@ -14,6 +14,10 @@ from seqviz import digits
 from seqviz.digits import Number
 from seqviz.translating import number_words
 
+_GROUPS = re.compile(r"(?<![0-9])[0-9]++(?:[ .-][0-9]++)+")
+_GROUPED = re.compile(r"[0-9]++(?:[ .-][0-9]++)*")
+_LONGEST_SAID = 15
+"""Digits of the longest number that may be said with a word for a scale."""
 _SCALE_WORD = re.compile(r"thousand|illion|mille|milli|[0-9] ?(?:k|m|bn)\b", re.IGNORECASE)
 
 
@@ -25,8 +29,10 @@ class Differences(NamedTuple):
 
 
 _ADDRESS = re.compile(
-    r"(?:https?://|www\.)[^\s<>\"]*[\w/]|[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.\w+", re.IGNORECASE
+    r"(?:https?://|www\.)[^\s<>\"]*[\w/]|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.\w+",
+    re.IGNORECASE,
 )
+"""A name before "@" is looked for where it begins alone: a long word is not read again from each letter."""
 
 
 def _without_addresses(text: str) -> tuple[str, list[str]]:
@@ -88,15 +94,15 @@ def _differences(
 
 def _take_grouped(one: _Side, one_text: str, other: _Side, other_text: str) -> None:
     """Take away long numbers whose groups of digits the two sides set apart otherwise: 06 12 34 56 78."""
-    for group in re.finditer(r"[0-9]+(?:[ .-][0-9]+)+", one_text):
+    for group in _GROUPS.finditer(one_text):
         digits_only = re.sub("[^0-9]", "", group[0])
         for number in list(other.numbers):
             if len(digits_only) < 7 or number.kind != "number":
                 continue
-            grouped = re.match(r"[0-9]+(?:[ .-][0-9]+)*", other_text[number.start :])
+            grouped = _GROUPED.match(other_text, number.start)
             if grouped and re.sub("[^0-9]", "", grouped[0]) == digits_only:
                 one.drop(group.start(), group.end())
-                other.drop(number.start, number.start + grouped.end())
+                other.drop(number.start, grouped.end())
 
 
 def _same_scale(one: Number, one_text: str, other: Number, other_text: str) -> bool:
@@ -169,7 +175,7 @@ def _ways(number: Number, months: frozenset[str], before: bool) -> list[tuple[st
         if point and fraction in ("5", "25", "75"):
             ways.append((whole, f"0.{fraction}"))
         for scale in (10**3, 10**6, 10**9):  # un million et demi
-            if value.isdigit() and int(value) % scale == scale // 2:
+            if value.isdigit() and len(value) <= _LONGEST_SAID and int(value) % scale == scale // 2:
                 ways.append((str(int(value) - scale // 2), "0.5"))
     return ways
 
