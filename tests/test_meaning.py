@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from seqviz import cli, meaning
+from seqviz.coverage import trainer
 from seqviz.handwritten import texts
 from seqviz.meaning import MeaningError, gloss, lacking, line
 
@@ -250,6 +251,12 @@ def test_the_english_table_is_made_from_a_corpus(
     made = meaning.read(out)
     assert made["chiens"] == "dogs" and made["chien"] == "dog" and made["chats"] == "cats"
     assert "20" not in made and len(made) == 7
+
+
+def test_a_made_meaning_is_a_content_word_where_there_is_one() -> None:
+    assert trainer._content_first(["up", "gets", "raises"]) == "gets"
+    assert trainer._content_first(["ca", "manage"]) == "manage"  # of "can't"
+    assert trainer._content_first(["The", "of"]) == "The"
 
 
 @pytest.mark.parametrize(
