@@ -3,13 +3,15 @@
     for passage in texts("passages"):
         print(passage["title"]["en"], passage["stages"][-1]["english"])
 
-"passages" grow by ``stages``; "examples" open the page; "development" was looked at while the project was
-made; "aligned" has links between words. Every text has ``id``, ``english`` and ``french``.
+"everyday" texts grow by ``sentences``, "passages" by ``stages``; "examples" open the page; "development" was looked at while the project was
+made; "aligned" has links between words. Every text, stage and sentence has ``english`` and ``french``.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,23 @@ def texts(use: str) -> list[dict[str, Any]]:
         known = ", ".join(name for name, value in content.items() if isinstance(value, list))
         raise KeyError(f"expected hand-written texts, one of {known}; got {use!r}")
     return content[use]
+
+
+def stages_of(text: Mapping[str, Any], key: str = "english") -> list[str]:
+    """The text at each stage: its first sentence, its first two, …
+
+    Args:
+        key: "english", "french" or "chinese", which has no spaces between sentences.
+    """
+    between = "" if key == "chinese" else " "
+    sentences = [sentence[key] for sentence in text["sentences"]]
+    return [between.join(sentences[:end]) for end in range(1, len(sentences) + 1)]
+
+
+def everyday_digest() -> dict[str, str]:
+    """What outputs of the everyday texts depend on besides the weights."""
+    english = (stages_of(text)[-1] for text in texts("everyday"))
+    return {"texts_sha256": hashlib.sha256("\n".join(english).encode("utf-8")).hexdigest()}
 
 
 @cache

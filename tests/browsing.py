@@ -75,7 +75,7 @@ class Visit:
     def __init__(self, browser, address: str, path: str = "", width: int = 1280, **options) -> None:
         self.address = address
         self.context = browser.new_context(
-            viewport={"width": width, "height": 900},
+            viewport={"width": width, "height": options.pop("height", 900)},
             locale=options.pop("locale", "en-US"),
             **options,
         )
@@ -131,20 +131,26 @@ class Visit:
             self._clock = True
         self.page.clock.run_for(milliseconds)
 
-    def cards(self, count: int = 4) -> None:
-        """Wait until so many cards of the Translate tab are filled."""
+    def lanes(self) -> None:
+        """Wait until the models are loaded and the four lanes of the Translate tab are filled."""
         self.page.wait_for_function(
-            "count => document.querySelectorAll('#cards .card > footer').length == count",
-            arg=count,
+            """() => {
+              const lanes = [...document.querySelectorAll('#cards .lane')];
+              return lanes.length == 4 && lanes.every(lane => lane.ariaBusy === null)
+                && !document.querySelector('#notice .hint');
+            }""",
             timeout=WAIT,
         )
 
     def translate(self, text: str) -> None:
         self.page.locator("#source textarea").fill(text)
-        self.page.evaluate("document.querySelector('#cards .cards').classList.add('old')")
+        self.page.evaluate("document.querySelector('#cards .lanes').classList.add('old')")
         self.page.locator("#translate").click()
-        self.page.wait_for_function("!document.querySelector('#cards .cards.old')", timeout=WAIT)
-        self.cards()
+        self.page.wait_for_function(
+            "document.querySelector('#cards .lanes') && !document.querySelector('#cards .lanes.old')",
+            timeout=WAIT,
+        )
+        self.lanes()
 
     def tab(self, number: int) -> None:
         self.page.get_by_role("tab").nth(number).click()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from seqviz import handwritten
+
 MODELS = ("rnn", "lstm", "lstm-attention", "transformer")
 BUCKETS = [(1, 10), (11, 20), (21, 30), (31, 40), (41, 50), (51, 60), (61, 80), (81, 100)]
 SIZES = [3085, 4210, 2877, 1502, 701, 268, 133, 31]
@@ -163,12 +165,26 @@ def length_report() -> dict[str, Any]:
     }
 
 
-def passages_report() -> dict[str, Any]:
-    """In the form of ``models/report/passages.json``."""
+def everyday_report() -> dict[str, Any]:
+    """In the form of ``models/report/everyday.json``; every output is the French written by hand, but for
+    the RNN's, which says nothing, and the LSTM's, which stops after the second sentence."""
+    texts = handwritten.texts("everyday")
+    outputs: dict[str, Any] = {}
+    for text in texts:
+        alone = [sentence["french"] for sentence in text["sentences"]]
+        stages = handwritten.stages_of(text, "french")
+        outputs[text["id"]] = {name: {"alone": alone, "stages": stages} for name in MODELS} | {
+            "rnn": {"alone": [""] * len(alone), "stages": [""] * len(alone)},
+            "lstm": {"alone": alone, "stages": stages[:2] + stages[1:2] * (len(alone) - 2)},
+        }
     return {
         "schema": 1,
+        "data": handwritten.everyday_digest(),
         "models": length_report()["models"],
-        "first": "late-train",
-        "opposite": "food-directive",
-        "effects": {"late-train": 4.2, "food-directive": -3.1},
+        "chooser": "lstm",
+        "found": {text["id"]: {"found": 2, "judged": 3} for text in texts},
+        "mean": 0.6667,
+        "reads": True,
+        "first": "snow",
+        "outputs": outputs,
     }

@@ -11,6 +11,7 @@ import pytest
 from browsing import WAIT, only_english
 
 from seqviz.language import Language
+from seqviz.ui import story
 from seqviz.ui.service import MODELS, Service
 
 pytestmark = pytest.mark.browser
@@ -23,22 +24,98 @@ def address(shipped_page: str) -> str:
 
 def test_the_first_view_shows_results_without_a_click(visit):
     one = visit()
-    assert one.page.locator("#cards .card").count() == 4 or one.page.wait_for_selector(
-        "#cards .card"
-    )
-    one.cards()
-    assert one.page.locator("#cards .card .drawing").count() == 4
+    one.page.wait_for_selector("#cards .lane")
     order = one.page.eval_on_selector_all(
-        "#cards .card", "cards => cards.map(card => card.dataset.model)"
+        "#cards .lane", "lanes => lanes.map(lane => lane.dataset.model)"
     )
     assert tuple(order) == MODELS
-    assert one.page.locator("#source textarea").input_value() == Service().examples()[0]["english"]
+    assert one.page.locator("#story").count() == 1
+    assert one.page.locator("#source textarea").input_value() == ""
+    one.lanes()
     assert one.page.locator(".problem").count() == 0
+
+
+def seen_of(one) -> str:
+    """The English of the first lane that one sees."""
+    return one.page.evaluate(
+        """() => [...document.querySelectorAll('#story .lane:first-child .english')]
+             .filter(p => p.checkVisibility({ visibilityProperty: true })).map(p => p.innerText).join('|')"""
+    )
+
+
+def until_seen(one, text: str) -> None:
+    one.page.wait_for_function(
+        """text => [...document.querySelectorAll('#story .lane:first-child .english')]
+             .filter(p => p.checkVisibility({ visibilityProperty: true })).map(p => p.innerText).join('|') === text""",
+        arg=text,
+        timeout=WAIT,
+    )
+
+
+def test_the_text_grows_by_itself_once_and_says_what_happened(visit):
+    one = visit()
+    stages = [stage.english for stage in story.text_of(Service()).stages]
+    ending = one.page.locator("#story .ending")
+    until_seen(one, stages[-1])
+    assert ending.is_visible() and one.page.locator("[data-story=play]").is_visible()
+    one.lanes()
+    one.quiet()
+    one.pass_time(0)
+    assert seen_of(one) == stages[-1]
+    one.page.locator("[data-story=play]").click()
+    until_seen(one, stages[0])
+    assert not ending.is_visible() and one.page.locator("[data-story=pause]").is_visible()
+    one.pass_time(2000)
+    until_seen(one, stages[1])
+    one.pass_time(1400)
+    until_seen(one, stages[2])
+    one.page.locator("[data-story=pause]").click()
+    one.pass_time(5000)
+    assert seen_of(one) == stages[2]
+    # A hand in the box ends it.
+    one.page.locator("[data-story=play]").click()
+    one.page.locator("#source textarea").fill("M")
+    until_seen(one, stages[-1])
+    one.pass_time(5000)
+    assert seen_of(one) == stages[-1]
+
+
+def test_nothing_moves_where_motion_is_not_welcome(visit):
+    one = visit(reduced_motion="reduce")
+    until_seen(one, story.text_of(Service()).stages[-1].english)
+    assert one.page.locator("[data-story=play]").is_visible()
+
+
+@pytest.mark.parametrize("width, height", [(390, 844), (1280, 800)])
+def test_all_four_lanes_are_in_view_while_the_text_grows(visit, width, height):
+    one = visit(width=width, height=height, reduced_motion="reduce")
+    one.lanes()
+    one.still()
+    last = one.page.locator("#story .lane").nth(3).bounding_box()
+    assert last["y"] + last["height"] <= height
+
+
+def test_the_opening_leads_on(visit):
+    one = visit(reduced_motion="reduce")
+    one.lanes()
+    one.page.locator("[data-go=own]").click()
+    assert one.page.evaluate("document.activeElement.closest('#source') !== null")
+    one.page.locator("[data-go=length]").click()
+    one.page.locator("#stage-cards .lane").nth(3).wait_for(timeout=WAIT)
+    one.tab(0)
+    one.page.locator("[data-go=attention]").click()
+    third = story.text_of(Service()).stages[2].english
+    one.page.wait_for_function(
+        "text => document.querySelector('#attention-source textarea')?.value == text",
+        arg=third,
+        timeout=WAIT,
+    )
+    assert one.page.locator("#tabs [role=tab][aria-selected=true]").inner_text() == "Attention"
 
 
 def test_translates_what_is_typed(visit):
     one = visit()
-    one.cards()
+    one.lanes()
     before = one.page.locator("#cards").inner_text()
     one.translate("The president of the committee has read the report.")
     assert one.page.locator("#cards").inner_text() != before
@@ -46,7 +123,8 @@ def test_translates_what_is_typed(visit):
         "#cards .target", "found => found.map(one => one.innerText)"
     )
     assert len(answers) == 4 and any(answers)
-    assert one.page.locator("#cards footer").first.inner_text().count("\n") == 2
+    one.page.locator("#cards details summary").click()
+    assert one.page.locator("#cards .spent li:visible").count() == 4
 
     # Markup is text.
     one.translate(
@@ -63,7 +141,7 @@ def test_translates_what_is_typed(visit):
 
 def test_chinese_is_answered_in_chinese(visit):
     one = visit()
-    one.cards()
+    one.lanes()
     one.translate("我弟弟不想出门，因为外面太冷了。")
     hint = one.page.locator("#message .hint")
     assert Language.of("zh").template("translate.chinese") in hint.inner_text()
@@ -75,12 +153,12 @@ def test_chinese_is_answered_in_chinese(visit):
         timeout=WAIT,
     )
     hint.wait_for(state="detached", timeout=WAIT)
-    one.cards()
+    one.lanes()
 
 
 def test_the_language_switches_everything(visit):
     one = visit()
-    one.cards()
+    one.lanes()
     one.page.get_by_label("中文").check()
     one.page.wait_for_function("document.documentElement.lang == 'zh-CN'", timeout=WAIT)
     one.page.get_by_role("tab", name=Language.of("zh").template("tab.length")).wait_for(
@@ -91,10 +169,10 @@ def test_the_language_switches_everything(visit):
         arg=Language.of("zh").template("how.rnn"),
         timeout=WAIT,
     )
-    one.cards()
+    one.lanes()
     assert "lang=zh" in one.page.url
     assert one.page.title() == Language.of("zh").template("page.title")
-    assert Service().examples()[0]["chinese"] in one.page.locator("#gloss").inner_text()
+    assert story.text_of(Service()).stages[0].chinese in one.page.locator("#story").inner_text()
     # No interface text of the English page is left in sight.
     seen = one.page.locator("body").inner_text()
     assert [text for text in only_english() if text in seen] == []
@@ -125,7 +203,7 @@ def test_first_language_comes_from_the_address_or_the_browser(visit):
 @pytest.mark.parametrize("language, scheme", [("en", "light"), ("zh", "dark")])
 def test_every_tab_fits_and_is_accessible(visit, language, scheme):
     one = visit(f"?lang={language}", color_scheme=scheme)
-    one.cards()
+    one.lanes()
     assert one.page.evaluate("document.body.classList.contains('dark')") == (scheme == "dark")
     for number, name in enumerate(("translate", "length", "attention", "lab")):
         one.tab(number)
@@ -151,7 +229,7 @@ def test_every_tab_fits_and_is_accessible(visit, language, scheme):
 
 def test_the_lab_passes_a_sentence_on_and_measures_this_machine(visit):
     one = visit("?lang=zh")
-    one.cards()
+    one.lanes()
     one.tab(3)
     one.page.locator("#lab-game .passed").nth(3).wait_for(timeout=WAIT)
     one.page.locator("#lab-source textarea").fill("Nobody <b>painted</b> it.")

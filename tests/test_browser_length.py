@@ -1,4 +1,4 @@
-"""The Length tab in a browser: shipped weights, made-up reports and a small table of words."""
+"""The Length tab in a browser: shipped weights and table of words, made-up reports."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 from browsing import WAIT, Visit, only_english, serve
-from length_reports import length_report, passages_report
+from length_reports import everyday_report, length_report
 
 from seqviz.language import Language
 from seqviz.ui.service import MODELS, Service
 
 pytestmark = pytest.mark.browser
 
-FIRST, OPPOSITE = "late-train", "food-directive"
-STAGES = [stage["english"] for stage in Service().passage(FIRST)["stages"]]
+FIRST, OTHER = "snow", "food-directive"
+STAGES = [stage.english for stage in Service().growth(FIRST).stages]
 THREE = "The train was late again. We drank a coffee at the station. Then she found the keys."
 SLIDER = "#length-slider input[type=range]"
 _FILLED = """() => {
-  const cards = [...document.querySelectorAll('#stage-cards [data-model]')];
+  const cards = [...document.querySelectorAll('#stage-cards .lane')];
   return cards.length && cards.every(card => card.ariaBusy === null);
 }"""
 
@@ -29,7 +29,7 @@ _FILLED = """() => {
 @pytest.fixture(scope="module")
 def address(models_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("models")
-    reports = {"length": length_report(), "passages": passages_report()}
+    reports = {"length": length_report(), "everyday": everyday_report()}
     for name in MODELS:
         if not (models_folder / name / "model.safetensors").is_file():
             pytest.skip(f"no weights of {name} in {models_folder}")
@@ -40,23 +40,14 @@ def address(models_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> It
     (folder / "report").mkdir()
     for name, report in reports.items():
         (folder / "report" / f"{name}.json").write_text(json.dumps(report), encoding="utf-8")
-    table = {
-        "train": "train",
-        "late": "retard tard",
-        "coffe": "caf",
-        "station": "gar",
-        "man": "homm",
-    }
-    table |= {"old": "vieux vieil", "drank": "bu", "alon": "seul", "daughter": "fill", "key": "cle"}
-    lexicon = {"schema": 1, "translations": table, "meanings": {"train": "train", "homm": "man"}}
-    (folder / "lexicon.json").write_text(json.dumps(lexicon), encoding="utf-8")
+    (folder / "lexicon.json").symlink_to(models_folder / "lexicon.json")
     with serve(tmp_path_factory.mktemp("elsewhere"), folder) as found:
         yield found
 
 
 def opened(one: Visit) -> Visit:
     """On the Length tab, all stages translated."""
-    one.cards()
+    one.lanes()
     one.tab(1)
     one.page.wait_for_function(_FILLED, timeout=WAIT)
     return one
@@ -65,7 +56,7 @@ def opened(one: Visit) -> Visit:
 def wait_for(one: Visit, text: str) -> None:
     """Until this English, and the marker at its number of words, is what one sees."""
     one.page.wait_for_function(
-        """text => [...document.querySelectorAll('#sentence .english')]
+        """text => [...document.querySelectorAll('#stage-cards .lane:first-child .english')]
              .filter(p => p.checkVisibility({ visibilityProperty: true }))
              .map(p => p.innerText).join('|') === text""",
         arg=text,
@@ -78,7 +69,7 @@ def shows(one: Visit, text: str) -> None:
     """This English, and the marker at its number of words, is what one sees now."""
     assert (
         one.page.evaluate(
-            """() => [...document.querySelectorAll('#sentence .english')]
+            """() => [...document.querySelectorAll('#stage-cards .lane:first-child .english')]
              .filter(p => p.checkVisibility({ visibilityProperty: true }))
              .map(p => p.innerText).join('|')"""
         )
@@ -142,11 +133,8 @@ def test_a_drag_shows_the_last_position_and_asks_nothing(visit):
         assert marker(one) == pytest.approx(len(last.split()), abs=0.7)
         one.quiet()  # nothing older may come after
         shows(one, last)
-        shown = one.page.locator("#stage-cards .stage-cards:visible")
-        assert shown.count() == 1
-        assert shown.locator("[data-model]").evaluate_all(
-            "cards => cards.map(card => card.dataset.model)"
-        ) == list(MODELS)
+        shown = one.page.locator("#stage-cards .lane")
+        assert shown.evaluate_all("lanes => lanes.map(lane => lane.dataset.model)") == list(MODELS)
     assert one.asked == []
 
 
@@ -158,11 +146,11 @@ def test_a_step_is_there_in_the_next_picture_and_asks_nothing(visit):
         """async selector => {
           const slider = document.querySelector(selector);
           const seen = [];
-          for (const value of [9, 1, 8, 2, 7, 3]) {
+          for (const value of [8, 1, 7, 2, 6, 3]) {
             slider.value = value;
             slider.dispatchEvent(new Event('input', { bubbles: true }));
             await new Promise(done => requestAnimationFrame(() => setTimeout(done)));
-            const shown = [...document.querySelectorAll('#sentence [data-stage]')]
+            const shown = [...document.querySelectorAll('#stage-cards .lane:first-child .held > [data-stage]')]
               .filter(e => e.checkVisibility({ visibilityProperty: true }));
             seen.push(shown.map(e => e.dataset.stage).join());
           }
@@ -170,7 +158,7 @@ def test_a_step_is_there_in_the_next_picture_and_asks_nothing(visit):
         }""",
         SLIDER,
     )
-    assert shown == ["9", "1", "8", "2", "7", "3"]
+    assert shown == ["8", "1", "7", "2", "6", "3"]
     one.quiet()
     assert one.asked == []
 
@@ -178,38 +166,27 @@ def test_a_step_is_there_in_the_next_picture_and_asks_nothing(visit):
 def test_the_keyboard_moves_the_slider(visit):
     one = opened(visit())
     slider = one.page.locator(SLIDER)
-    for key, stage in (("End", 8), ("ArrowLeft", 7), ("Home", 0), ("ArrowRight", 1)):
+    for key, stage in (("End", 7), ("ArrowLeft", 6), ("Home", 0), ("ArrowRight", 1)):
         slider.press(key)
         wait_for(one, STAGES[stage])
-    assert slider.get_attribute("aria-valuetext") == "15 words"
+    assert slider.get_attribute("aria-valuetext") == f"{len(STAGES[1].split())} words"
 
 
-def test_every_model_is_told_under_a_word(visit):
+def test_each_lane_says_what_it_forgot(visit):
     one = opened(visit())
     one.page.locator(SLIDER).press("End")
     wait_for(one, STAGES[-1])
-    marked = one.page.locator("#sentence .english:visible .w")
-    found = {
-        word: (kind, title)
-        for word, kind, title in marked.evaluate_all(
-            "all => all.map(e => [e.innerText, e.className, e.title])"
-        )
-    }
-    assert "train" in found and "and" not in found
-    for kind, title in found.values():
-        names = [
-            Language.of("en").say(f"model.{m}") for i, m in enumerate(MODELS, 1) if f"n{i}" in kind
-        ]
-        assert title == (f"not found: {', '.join(names)}" if names else "found by all")
     for model in MODELS:
-        cell = one.page.locator(f"#strip [data-model={model}]")
-        said = cell.locator(".found b:visible").inner_text()
-        assert re.fullmatch(r"\d+ / \d+", said)
-        number = MODELS.index(model) + 1
-        absent = sum(f"n{number}" in kind for kind, _ in found.values())
-        have, judged = map(int, said.split(" / "))
-        assert judged - have >= absent > -1
-    assert "not found" in one.page.locator("#sentence .legend").inner_text()
+        lane = one.page.locator(f"#stage-cards .lane[data-model={model}]")
+        kept, judged = map(int, re.search(r"(\d+) / (\d+)", lane.inner_text()).groups())
+        struck, pale = (
+            lane.locator(f".english {kind}:visible").count() for kind in ("s", ".never")
+        )
+        assert kept + struck + pale == judged
+        assert (struck > 0) == (model == "lstm") and (pale > kept) == (model == "rnn")
+        told = re.search(r"(\d+) forgotten", lane.inner_text())
+        assert (int(told.group(1)) if told else 0) == struck
+    assert "Struck out" in one.page.locator("#stage-cards .legend").inner_text()
 
 
 def test_grow_walks_and_pauses(visit):
@@ -221,7 +198,7 @@ def test_grow_walks_and_pauses(visit):
     wait_for(one, STAGES[0])
     assert pause.is_visible() and not grow.is_visible() and "❚❚" in pause.inner_text()
     assert one.page.evaluate("document.activeElement.id") == "pause"
-    one.pass_time(2500)  # ten seconds for eight steps
+    one.pass_time(2 * 1430)  # ten seconds for seven steps
     wait_for(one, STAGES[2])
     pause.click()
     assert grow.is_visible() and not pause.is_visible()
@@ -229,10 +206,10 @@ def test_grow_walks_and_pauses(visit):
     wait_for(one, STAGES[2])
     grow.click()  # goes on
     one.pass_time(7500)
-    wait_for(one, STAGES[8])
+    wait_for(one, STAGES[7])
     assert grow.is_visible()
     grow.click()  # from the beginning
-    one.pass_time(1250)
+    one.pass_time(1430)
     wait_for(one, STAGES[1])
     one.page.locator(SLIDER).press("ArrowRight")  # a hand on the slider stops it
     assert grow.is_visible()
@@ -240,7 +217,7 @@ def test_grow_walks_and_pauses(visit):
     wait_for(one, STAGES[2])
 
 
-def test_switches_and_the_passage_that_goes_the_other_way(visit):
+def test_switches_and_another_passage(visit):
     one = opened(visit())
     shown = one.page.locator("#measured figure:visible")
     assert shown.count() == 1 and "BLEU of the same text" in shown.inner_text()
@@ -253,22 +230,16 @@ def test_switches_and_the_passage_that_goes_the_other_way(visit):
     assert told.count() == 2 and "412 runs" in told.first.inner_text()
     assert "chrF" in told.last.inner_text()
     assert "sentence chrF" in one.page.locator("#path figure:visible").inner_text()
-    strip = one.page.locator("#strip .cell").first.inner_text()
-    assert "sentence chrF" in strip and "BLEU" not in strip
 
-    assert "median" in one.page.locator("#length-message").inner_text()
-    assert Service().passage(OPPOSITE)["title"]["en"] in one.page.locator("#opposite").inner_text()
-    one.page.locator("#opposite").click()
-    other = Service().passage(OPPOSITE)["stages"]
+    choose(one, Service().passage(OTHER)["title"]["en"])
+    other = Service().passage(OTHER)["stages"]
     wait_for(one, other[3]["english"])
-    assert one.page.locator("#passage input").input_value() == "A directive on food"
-    assert "the other way" in one.page.locator("#length-message").inner_text()
     one.page.wait_for_function(_FILLED, timeout=WAIT)
     # What was chosen stays when the language changes.
     one.page.get_by_label("中文").check()
     one.page.wait_for_function(
-        "text => document.querySelector('#opposite').innerText.includes(text)",
-        arg=Service().passage(FIRST)["title"]["zh"],
+        "text => document.querySelector('#passage input').value === text",
+        arg=Service().passage(OTHER)["title"]["zh"],
         timeout=WAIT,
     )
     wait_for(one, other[3]["english"])
@@ -294,27 +265,26 @@ def test_own_text(visit):
     assert slider.get_attribute("max") == "3"
     slider.press("End")
     wait_for(one, THREE)
-    card = one.page.locator("#stage-cards .card:visible").first.inner_text()
-    assert "agreement" in card and "BLEU" not in card and "chrF" not in card
-    assert "one by one" in message.inner_text()
+    lane = one.page.locator("#stage-cards .lane").first.inner_text()
+    assert "BLEU" not in lane and "chrF" not in lane
 
     # Markup is text.
     harm = "<img src=x onerror='window.harm=1'><script>window.harm=1</script> ${7*7} &amp; x"
     box.fill(f"{harm} a<b. The train was late.")
     show.click()
     one.page.wait_for_function(
-        "document.querySelector('#sentence')?.innerText.includes('${7*7} &amp; x a<b.')",
+        "document.querySelector('#stage-cards')?.innerText.includes('${7*7} &amp; x a<b.')",
         timeout=WAIT,
     )
     one.page.wait_for_function(_FILLED, timeout=WAIT)
     assert one.page.evaluate("window.harm") is None
-    assert one.page.locator("#sentence img, #stage-cards img, #sentence script").count() == 0
+    assert one.page.locator("#stage-cards img, #stage-cards script").count() == 0
 
     for text, said in (("word", "single sentence"), ("no end " * 10, "single sentence")):
         box.fill(text)
         show.click()
         one.page.wait_for_function(
-            "text => document.querySelector('#sentence .english')?.innerText === text",
+            "text => document.querySelector('#stage-cards .english')?.innerText === text",
             arg=text.strip(),
             timeout=WAIT,
         )
@@ -325,7 +295,7 @@ def test_own_text(visit):
     show.click()
     message.locator(".problem").wait_for(timeout=WAIT)
     assert "101 words" in message.inner_text()
-    assert one.page.locator("#stage-cards .card").count() == 0
+    assert one.page.locator("#stage-cards .lane").count() == 0
 
     choose(one, Service().passage("noisy-dog")["title"]["en"])
     one.page.wait_for_function(_FILLED, timeout=WAIT)
@@ -358,16 +328,15 @@ def test_a_pick_asks_once(visit):
     one.page.keyboard.press("Enter")
     asks(2)
     other = one.page.locator("#passage input").input_value()
-    one.page.locator("#opposite").click()
+    choose(one, Service().passage("noisy-dog")["title"]["en"])
     asks(3)
-    assert one.page.locator("#passage input").input_value() != other
     choose(one, other)
     asks(4)
 
 
 def test_a_text_of_the_translate_tab_is_carried_over(visit):
     one = visit()
-    one.cards()
+    one.lanes()
     button = one.page.locator("#longer")
     assert button.inner_text() == Language.of("en").template("translate.longer")
     one.page.locator("#source textarea").fill(THREE)
@@ -407,40 +376,34 @@ def test_on_a_phone(visit, language, scheme):
     one.page.locator(SLIDER).press("End")
     wait_for(one, STAGES[-1])
     assert one.sideways() <= 0
-    # The slider and the bars stay in view while one reads on.
-    translations = one.page.locator("#stage-cards .card:visible")
-    translations.nth(3).scroll_into_view_if_needed()
+    # The slider stays in view while one reads on.
     one.page.evaluate("window.scrollBy(0, 300)")
     one.still()
     box = one.page.locator("#walk").bounding_box()
-    assert -1 <= box["y"] <= 1 and box["height"] < 260 and box["width"] <= 390
-    assert one.page.locator("#strip .found b:visible").count() == 4
-    for row in ("#strip .found b:visible", "#strip .found .bar"):
-        assert all(0 < b["y"] < 260 for b in boxes(one, row))
-    order = [
-        one.page.locator(part).bounding_box()["y"]
-        for part in ("#sentence", "#stage-cards", "#measured")
-    ]
+    assert -1 <= box["y"] <= 1 and box["height"] < 160 and box["width"] <= 390
+    order = [one.page.locator(part).bounding_box()["y"] for part in ("#stage-cards", "#measured")]
     assert order == sorted(order)
+    # A lane shows the newest words of the French; a tap shows all.
+    lane = one.page.locator("#stage-cards .lane").nth(3)
+    lane.scroll_into_view_if_needed()
+    before = lane.bounding_box()["height"]
+    lane.locator("h2").tap()
+    assert lane.bounding_box()["height"] > before
     small = one.page.evaluate(
         """() => [...document.querySelectorAll('button, input[type=range], a, summary, fieldset label')]
           .filter(e => e.checkVisibility() && e.getBoundingClientRect().height < 39.5)
           .map(e => e.outerHTML.slice(0, 120))"""
     )
     assert small == []
-    word = one.page.locator("#stage-cards .target:visible [title]").first
+    word = one.page.locator("#stage-cards .lane.open .target:visible [title]").last
     word.scroll_into_view_if_needed()
     one.page.evaluate("window.scrollBy(0, -300)")
     word.tap()
-    assert "%" in one.page.locator(".tip").inner_text()
+    assert word.get_attribute("title") in one.page.locator(".tip").inner_text()
     for key in ("Home", "End"):
         one.page.locator(SLIDER).press(key)
     assert one.page.locator(".tip").count() == 0  # it spoke of another stage
     one.picture(f"length-marked-{language}-{scheme}-390")
-
-
-def boxes(one: Visit, selector: str) -> list[dict[str, float]]:
-    return [found.bounding_box() for found in one.page.locator(selector).all()]
 
 
 @pytest.mark.parametrize("language, scheme", [("en", "light"), ("zh", "dark")])

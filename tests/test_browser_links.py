@@ -43,9 +43,9 @@ def test_a_stage_of_a_passage(visit):
     until(one, "() => document.querySelector('#length-slider input[type=range]')?.value == 6")
     until(
         one,
-        "text => [...document.querySelectorAll('#sentence [data-stage]')].some(stage => "
-        "getComputedStyle(stage).visibility == 'visible' && "
-        "stage.querySelector('.english').innerText.replace(/\\s+/g, ' ').trim() == text)",
+        "text => [...document.querySelectorAll('#stage-cards .english')].some(english => "
+        "english.checkVisibility({ visibilityProperty: true }) && "
+        "english.innerText.replace(/\\s+/g, ' ').trim() == text)",
         arg=text,
     )
     assert opened(one) == Language.of("zh").template("tab.length")
@@ -58,7 +58,7 @@ def test_an_own_text_that_grows(visit):
     text = "The boat is green. It has two sails. We like it."
     one = visit(f"?{urlencode({'tab': 'length', 'passage': 'own', 'text': text, 'stage': 2})}")
     until(one, "() => document.querySelector('#length-slider input[type=range]')?.value == 2")
-    until(one, "() => document.querySelectorAll('#sentence [data-stage]').length == 3")
+    until(one, "() => document.querySelectorAll('#stage-cards .english').length == 12")
     assert one.page.locator("#own textarea").input_value() == text
 
 
@@ -91,10 +91,9 @@ def test_the_lab_with_a_sentence(visit):
 def test_what_is_unknown_in_an_address_is_ignored(visit):
     link = {"tab": "../..", "model": "gpt", "passage": "<script>", "stage": "1e9", "text": " "}
     one = visit(f"?{urlencode(link)}")
-    one.cards()
+    one.lanes()
     assert opened(one) == Language.of("en").template("tab.translate")
-    example = Service().examples()[0]["english"]
-    assert one.page.locator("#source textarea").input_value() == example
+    assert one.page.locator("#source textarea").input_value() == ""
     one.page.locator("#source textarea").fill("word " * 500)
     link = copied(one)
     assert "text" not in parse_qs(urlsplit(link).query)
@@ -105,11 +104,10 @@ def test_one_story_each_tab_leads_to_the_next(visit):
     """A visitor's own sentence goes along from Translate to Length, to Attention, to the Lab."""
     text = "Nobody painted the bridge. We like it."
     one = visit()
-    one.cards()
+    one.lanes()
     one.translate(text)
-    assert len(one.page.locator("#found .w").all()) >= 2
     one.page.locator("#longer").click()
-    until(one, "() => document.querySelectorAll('#sentence [data-stage]').length == 2")
+    until(one, "() => document.querySelectorAll('#stage-cards .english').length == 8")
     until(one, "() => !document.querySelector('#stage-cards [aria-busy]')")
     one.page.locator("#length-onward").click()
     until(
@@ -127,7 +125,7 @@ def test_one_story_each_tab_leads_to_the_next(visit):
 
 def test_a_picture_to_send_on(visit):
     one = visit("?lang=zh")
-    one.cards()
+    one.lanes()
     with one.page.expect_download(timeout=WAIT) as download:
         one.page.locator("#send").click()
     assert download.value.suggested_filename == "seqviz.png"

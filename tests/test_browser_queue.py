@@ -52,7 +52,7 @@ def leave(jobs: list) -> None:
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_place_in_the_queue(browser, address, language):
     visit = Visit(browser, address, f"?lang={language}")
-    visit.cards()
+    visit.lanes()
     visit.page.locator("#source textarea").fill(f"The boat is green, {language}.")
     others = crowd(address, 5, 0 if language == "en" else 100)
     visit.page.locator("#translate").click()
@@ -67,7 +67,7 @@ def test_place_in_the_queue(browser, address, language):
     bar.wait_for(state="detached", timeout=WAIT)
     visit.page.get_by_text(f"green, {language}").first.wait_for(timeout=WAIT)
     visit.page.wait_for_function(
-        "document.querySelector('#found').innerText.includes('boat')", timeout=WAIT
+        "document.querySelector('#cards').innerText.includes('boat')", timeout=WAIT
     )
     assert not visit.page.evaluate("document.body.classList.contains('in-queue')")
     assert not visit.faults
@@ -77,7 +77,7 @@ def test_place_in_the_queue(browser, address, language):
 def test_a_full_queue_says_so(browser, address):
     language = "zh"  # Gradio's own message is English
     visit = Visit(browser, address, f"?lang={language}")
-    visit.cards()
+    visit.lanes()
     visit.page.locator("#source textarea").fill("The boat is green.")
     others = crowd(address, 40, 200, sentences=40)
     assert refused(others)
@@ -90,6 +90,6 @@ def test_a_full_queue_says_so(browser, address):
     leave(others)
     visit.page.locator("#translate").click()
     visit.page.wait_for_function(
-        "document.querySelector('#found').innerText.includes('boat')", timeout=WAIT
+        "document.querySelector('#cards').innerText.includes('boat')", timeout=WAIT
     )
     visit.context.close()

@@ -410,8 +410,8 @@ def test_evaluate_and_report(models: Path, test_set: Path, tmp_path: Path) -> No
     assert "not of the weights" not in text
     for name in ("length.svg", "length.zh.svg", "where-it-breaks.svg", "where-it-breaks.zh.svg"):
         assert (models / "report" / name).read_text(encoding="utf-8").rstrip().endswith("</svg>")
-    passages = json.loads((models / "report" / "passages.json").read_text(encoding="utf-8"))
-    assert passages["first"] in passages["effects"]
+    everyday = json.loads((models / "report" / "everyday.json").read_text(encoding="utf-8"))
+    assert everyday["first"] in everyday["outputs"]
     content["models"]["lstm"]["weights_sha256"] = "1" * 64
     length.write_text(json.dumps(content), encoding="utf-8")
     result = run(*command)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
@@ -15,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqviz.corpus import CorpusError, Pair
+from seqviz.coverage import Lexicon
 from seqviz.measuring import plan as plans
 from seqviz.measuring import translate
+from seqviz.measuring.everyday import everyday
 from seqviz.measuring.outputs import Work
-from seqviz.measuring.passages import passages
 from seqviz.training import save_model
 from seqviz.translating.loading import load
 from seqviz.translating.translator import Translator
@@ -241,38 +241,40 @@ def test_processes_give_what_one_gives(
     assert outputs[0].translations == outputs[1].translations
 
 
-# -- passages
+# -- everyday texts
 
 
-class _Fixed:
-    """A translator whose chrF falls by a given amount from the short stage to the long one."""
+class _Says:
+    """A translator that knows some sentences."""
 
-    def __init__(self, falls: dict[str, bool]) -> None:
-        self.falls = falls
+    def __init__(self, known: dict[str, str]) -> None:
+        self.known = known
 
     def translate(self, texts: list[str], **_: Any) -> list[Any]:
-        made = []
-        for text in texts:
-            good = plans.words_in(text) < 50 or not self.falls[text.split()[0]]
-            made.append(type("T", (), {"text": "le chat dort" if good else "xyz"})())
-        return made
+        return [type("T", (), {"text": self.known.get(text, "")})() for text in texts]
 
 
-def test_the_typical_passage_has_the_median_effect() -> None:
+def _text(id_: str, *sentences: str) -> dict[str, Any]:
+    return {"id": id_, "sentences": [{"english": sentence} for sentence in sentences]}
+
+
+def test_the_text_whose_first_sentence_is_read_best_comes_first() -> None:
     texts = [
-        {
-            "id": id_,
-            "stages": [
-                {"english": f"{id_} {_sentence(n - 1)}", "french": "le chat dort"}
-                for n in (10, 30, 60)
-            ],
-        }
-        for id_ in ("both", "attention", "vector")
+        _text("unread", "The dog sleeps.", "It rains."),
+        _text("half", "The boy eats the bread.", "The dog sleeps."),
+        _text("same", "The boy eats the bread.", "It rains."),
     ]
-    vector = _Fixed({"both": True, "attention": False, "vector": True})
-    attention = _Fixed({"both": True, "attention": True, "vector": False})
-    found = passages({"lstm": vector, "lstm-attention": attention}, texts)
-    assert found["effects"] == {"both": 0.0, "attention": -100.0, "vector": 100.0}
-    assert (found["first"], found["opposite"]) == ("both", "attention")
-    assert found["passages"]["vector"]["lstm"]["chrf"] == [100.0, 100.0, 0.0]
-    assert json.dumps(found)
+    known = {"The boy eats the bread.": "le garçon mange", "The dog sleeps.": "chut"}
+    whole = "The boy eats the bread. The dog sleeps."
+    found = everyday({"lstm": _Says(known | {whole: "rien"})}, texts, Lexicon.load())
+    assert found["found"]["unread"] == {"found": 0, "judged": 2}
+    assert found["found"]["half"] == {"found": 2, "judged": 3} == found["found"]["same"]
+    assert found["first"] == "half"  # of equal ones the first
+    assert found["mean"] == pytest.approx((0 + 2 / 3 + 2 / 3) / 3, abs=1e-4)
+    assert found["reads"]  # two thirds reach 60 %
+    assert found["outputs"]["half"]["lstm"] == {
+        "alone": ["le garçon mange", "chut"],
+        "stages": ["le garçon mange", "rien"],
+    }
+    silent = everyday({"lstm": _Says({})}, texts, Lexicon.load())
+    assert not silent["reads"] and silent["mean"] == 0 and silent["first"] == "unread"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from seqviz import handwritten
+from seqviz.translating.inputs import split_sentences
 
 TEXTS = json.loads(
     (Path(__file__).resolve().parents[1] / "seqviz" / "texts.json").read_text(encoding="utf-8")
@@ -29,6 +30,8 @@ def bare(text):
 
 def entries():
     """Every record that holds an English and a French text."""
+    for text in TEXTS["everyday"]:
+        yield from text["sentences"]
     for passage in TEXTS["passages"]:
         yield from passage["stages"]
     for part in ("examples", "development", "aligned"):
@@ -36,13 +39,17 @@ def entries():
 
 
 def test_schema():
-    assert set(TEXTS) == {"schema", "passages", "examples", "development", "aligned"}
+    assert set(TEXTS) == {"schema", "everyday", "passages", "examples", "development", "aligned"}
     assert TEXTS["schema"] == 1
     for passage in TEXTS["passages"]:
         assert set(passage) == {"id", "register", "title", "use", "stages"}
         assert passage["use"] == "shown"
         assert set(passage["title"]) == {"en", "zh"} and all(passage["title"].values())
         assert all(set(stage) == {"english", "french", "chinese"} for stage in passage["stages"])
+    for text in TEXTS["everyday"]:
+        assert set(text) == {"id", "title", "sentences"}
+        assert set(text["title"]) == {"en", "zh"} and all(text["title"].values())
+        assert all(set(one) == {"english", "french", "chinese"} for one in text["sentences"])
     common = {"id", "register", "english", "french"}
     assert all(set(entry) == common | {"chinese"} for entry in TEXTS["examples"])
     assert all(set(entry) == common for entry in TEXTS["development"])
@@ -60,6 +67,7 @@ def test_identifiers_and_registers(part):
 
 
 def test_counts():
+    assert len(TEXTS["everyday"]) == 12
     assert len(TEXTS["passages"]) >= 8
     assert len(TEXTS["examples"]) == 6
     assert len(TEXTS["development"]) == 30
@@ -79,6 +87,16 @@ def test_passage_grows(name):
             assert len(short) < len(long)
             keep = -(-len(short) * 7 // 10)
             assert short[:keep] == long[:keep]
+
+
+@pytest.mark.parametrize("text", TEXTS["everyday"], ids=lambda text: text["id"])
+def test_everyday_texts_grow_by_short_sentences(text):
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", text["id"])
+    assert text["id"] not in PASSAGES
+    assert len(text["sentences"]) == 8
+    assert all(4 <= len(words(one["english"])) <= 8 for one in text["sentences"])
+    whole = " ".join(one["english"] for one in text["sentences"])
+    assert split_sentences(whole) == [one["english"] for one in text["sentences"]]
 
 
 def test_lengths():
@@ -123,7 +141,9 @@ def test_alignment(name):
 
 
 def test_texts_are_asked_for_by_their_use():
-    for use in ("passages", "examples", "development", "aligned"):
+    for use in ("everyday", "passages", "examples", "development", "aligned"):
         assert handwritten.texts(use) == TEXTS[use]
-    with pytest.raises(KeyError, match="one of passages, examples, development, aligned; got 'x'"):
+    with pytest.raises(
+        KeyError, match="one of everyday, passages, examples, development, aligned; got 'x'"
+    ):
         handwritten.texts("x")

@@ -22,13 +22,13 @@ import seqviz
 from seqviz import ui
 from seqviz.coverage import Word
 from seqviz.language import LANGUAGES, Language
-from seqviz.pieces import Pieces
 from seqviz.translating import notes
 from seqviz.translating.notes import Kind, Note
-from seqviz.translating.result import Translation
 from seqviz.translating.translator import Translator
-from seqviz.ui import cards, growth, theme, translate
+from seqviz.ui import cards, growth, lanes, theme, translate
 from seqviz.ui import service as services
+from seqviz.ui.lanes import Shown
+from seqviz.ui.outcomes import Output
 from seqviz.ui.service import MODELS, Service
 
 # ---------------------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ def test_missing_weights_are_said(tmp_path):
         service.translator("rnn")
     with pytest.raises(KeyError, match="expected one of rnn"):
         service.translator("gru")
-    shown = list(translate.draw_cards(service, "The boat.", 1, "en"))[-1][-1]
+    shown = list(translate.draw_lanes(service, "The boat.", 1, "en"))[-1][-1]
     assert shown.count('role="alert"') == 4
     assert shown.count("model folder") == 4
     notice, say = list(ui._notice(service, "zh"))[-1], Language.of("zh").say
@@ -154,11 +154,11 @@ def test_many_threads_get_their_own_answers(service, translators):
 def last(
     service: Service, text: str | None, beams: int = 1, language: str = "en"
 ) -> tuple[str, ...]:
-    return list(translate.draw_cards(service, text, beams, language))[-1]
+    return list(translate.draw_lanes(service, text, beams, language))[-1]
 
 
-def test_cards_fill_one_by_one(service):
-    steps = [shown for *_, shown in translate.draw_cards(service, "The boat.", 1, "en")]
+def test_lanes_fill_one_by_one(service):
+    steps = [shown for _, shown in translate.draw_lanes(service, "The boat.", 1, "en")]
     assert [shown.count("tokens/s") for shown in steps] == [0, 1, 2, 3, 4]
     assert [shown.count('aria-busy="true"') for shown in steps] == [4, 3, 2, 1, 0]
     order = re.findall(r'data-model="([^"]+)"', steps[-1])
@@ -167,36 +167,32 @@ def test_cards_fill_one_by_one(service):
     assert "not measured" not in steps[-1]
 
 
-def test_words_found_are_counted_and_marked_as_the_models_finish(service, monkeypatch):
-    """Of "The <boat>!" the RNN's output has no boat, the others' have; "The" is not judged."""
+def test_words_are_marked_in_each_lane_as_the_models_finish(service, monkeypatch):
+    """The RNN's output for the whole text lacks the <boat> that its output for the sentence has."""
     table = SimpleNamespace(meanings=lambda french: ())
     monkeypatch.setattr(service, "lexicon", lambda: table)
+    text = "The <boat>!\nIt sinks."
+    whole = service.translate_paragraphs("rnn", growth.paragraphs(text))[0].text
 
     def marks(source: str, output: str) -> tuple[Word, ...]:
-        assert source == "The <boat>! It sinks."
-        first = output == service.translate_paragraphs("rnn", growth.paragraphs(text))[0].text
-        found = (None, not first, None, True)
-        return tuple(
-            Word(one, is_found is not None, is_found)
-            for one, is_found in zip(source.split(), found, strict=True)
-        )
+        lost = source == "The <boat>! It sinks." and output == whole
+        found = {"<boat>!": not lost, "sinks.": True}
+        return tuple(Word(one, one in found, found.get(one)) for one in source.split())
 
-    text = "The <boat>!\nIt sinks."
     monkeypatch.setattr(service, "marks", marks)
-    steps = [found for _, _, found, _ in translate.draw_cards(service, text, 1, "en")]
-    assert [step.count("<b>…</b>") for step in steps] == [4, 3, 2, 1, 0]
-    assert re.findall("<b>([^<]*)</b>", steps[-1]) == ["1 / 2", "2 / 2", "2 / 2", "2 / 2"]
+    steps = [shown for _, shown in translate.draw_lanes(service, text, 1, "en")]
+    counts = [re.findall(r"(\d+ / \d+) words came through", step) for step in steps]
+    assert [len(found) for found in counts] == [0, 1, 2, 3, 4]
+    assert counts[-1] == ["1 / 2", "2 / 2", "2 / 2", "2 / 2"]
     assert "&lt;boat&gt;!" in steps[-1] and "<boat>" not in steps[-1]
-    title = Language.of("en").say("length.not_found", models=Language.of("en").say("model.rnn"))
-    assert steps[-1].count(f'title="{title}"') == 1
-    assert Language.of("en").say("length.found_all") in steps[-1]
-    missing = Language.of("en").say("length.not_found_words", model="RNN", words="&lt;boat&gt;")
-    assert f'<p class="unseen">{missing}</p>' in steps[-1]
+    assert steps[-1].count('<s class="lost"') == 1
+    assert f'title="{Language.of("en").say("lanes.lost_title")}">&lt;boat&gt;!</s>' in steps[-1]
 
 
 def test_without_a_word_table_nothing_is_marked(service):
     assert service.lexicon() is None
-    assert {found for _, _, found, _ in translate.draw_cards(service, "The boat.", 1, "en")} == {""}
+    shown = last(service, "The boat.")[-1]
+    assert "came through" not in shown and Language.of("en").say("lanes.unmarked") in shown
 
 
 def test_unmeasured_is_said(service):
@@ -210,14 +206,13 @@ def test_unmeasured_is_said(service):
 
 
 @pytest.mark.parametrize("text", ["", "   \n\t ", None])
-def test_empty_text(service, text):
-    message, gloss, found, shown = last(service, text, language="zh")
-    assert (message, gloss, found) == ("", "", "")
-    assert shown.count(Language.of("zh").say("card.empty")) == 4
+def test_no_text_shows_the_opening(service, text):
+    message, shown = last(service, text, language="zh")
+    assert message == "" and 'data-walk="story"' in shown
 
 
 def test_text_over_the_limit(service):
-    message, *_, shown = last(service, "a" * 5001)
+    message, shown = last(service, "a" * 5001)
     assert "5,001 characters" in message and "5,000" in message
     assert "tokens/s" not in shown
     assert "tokens/s" in last(service, "The boat. " * 20)[-1]
@@ -226,11 +221,11 @@ def test_text_over_the_limit(service):
 
 def test_chinese_gets_a_hint_in_chinese(service):
     for language in LANGUAGES:
-        message, *_, shown = last(service, "我弟弟不想出门，因为外面太冷了。", language=language)
+        message, shown = last(service, "我弟弟不想出门，因为外面太冷了。", language=language)
         assert Language.of("zh").say("translate.chinese") in message
         assert message.count("data-example=") == 3
         assert service.examples()[0]["chinese"] in message
-        assert shown.count('<footer class="small">') == 4
+        assert shown.count("data-model=") == 4 and "aria-busy" not in shown
     message = last(service, "le chat et le chien ne sont pas dans la maison")[0]
     assert Language.of("en").say("translate.language") in message
     assert translate.is_chinese("用 LSTM 翻译这句话") and not translate.is_chinese(
@@ -238,77 +233,56 @@ def test_chinese_gets_a_hint_in_chinese(service):
     )
 
 
-def test_gloss_of_examples_on_the_chinese_page(service):
+def test_the_meaning_of_examples_on_the_chinese_page(service):
     example = service.examples()[1]
-    assert example["chinese"] in last(service, example["english"] + "\n", language="zh")[1]
-    assert last(service, example["english"])[1] == ""
-    assert last(service, "The boat.", language="zh")[1] == ""
+    assert example["chinese"] in last(service, example["english"] + "\n", language="zh")[0]
+    assert last(service, example["english"])[0] == ""
+    assert last(service, "The boat.", language="zh")[0] == ""
 
 
 def test_paragraphs_are_kept_and_wrapped_lines_joined(service):
     text = "The boat\r\nis green.\n\n \n\n\tThe bridge\nis   old.\n"
     assert growth.paragraphs(text) == ["The boat is green.", "The bridge is   old."]
-    both = [
-        Translation("lstm", "a", "un", target_pieces=Pieces(words=("un",))),
-        Translation("lstm", "b", "deux", target_pieces=Pieces(words=("deux",))),
-    ]
-    assert re.findall(r"<p><span[^>]*>(\w+)</span></p>", cards.target(both, "en")) == ["un", "deux"]
     found = service.translate_paragraphs("lstm", growth.paragraphs(text))
     assert [item.source for item in found] == growth.paragraphs(text)
+    shown = last(service, text)[-1]
+    (french,) = re.findall(
+        r'data-model="lstm".*?<div class="target"[^>]*>(.*?)</div>', shown, flags=re.DOTALL
+    )
+    assert french.count("<p>") == len([item for item in found if item.text])
 
 
-def test_silence_is_said():
-    assert Language.of("en").say("card.silent") in cards.target(
-        [Translation("lstm", "a", "")], "en"
-    )
-    assert Language.of("en").say("card.silent") not in cards.target(
-        [Translation("lstm", "a", ""), Translation("lstm", "b", "x")], "en"
-    )
+def test_silence_is_said(service):
+    text = growth.own("One.")
+    outputs = {name: [Output("" if name == "rnn" else "un")] for name in MODELS}
+    shown = lanes.lanes(Shown(service, text, "en", outputs))
+    assert shown.count(Language.of("en").say("card.silent")) == 1
 
 
 @pytest.mark.parametrize(
     "text", ["<script>alert(1)</script>", "a<b && c>d", "${7*7}", "{{value}} &amp;"]
 )
 def test_markup_is_text(service, text):
-    for message, gloss, found, shown in translate.draw_cards(service, text, 1, "en"):
-        for part in (message, gloss, found, shown):
-            assert "<script" not in part and "<b " not in part
+    for parts in translate.draw_lanes(service, text, 1, "en"):
+        for part in parts:
+            assert "<script" not in part and "<b &" not in part
     said = Note("unknown", text, (text,))
-    spoken = Translation(
-        "lstm", text, text, target_pieces=Pieces(words=(text, text)), notes=(said,)
-    )
-    markup = cards.target([spoken], "en") + cards.notes([spoken], "en") + cards.problem(text)
-    plain = re.sub(r"</?(div|p|span|ul|li)\b[^<>]*>", "", markup)
+    markup = cards.target(text, "en") + cards.notes([said], "en") + cards.problem(text)
+    markup += lanes.meaning(text, "en") + lanes.meaning(text, "zh")
+    plain = re.sub(r"</?(div|p|span|ul|li|i)\b[^<>]*>", "", markup)
     assert "<" not in plain and ">" not in plain
     assert "49" not in plain
 
 
 def test_half_an_emoji(service):
-    *_, shown = last(service, "The boat \ud83d is green.")
+    _, shown = last(service, "The boat \ud83d is green.")
     shown.encode("utf-8")
     assert shown.count(Language.of("en").say("note.surrogate")) == 4
 
 
-def test_words_are_paler_where_the_model_is_unsure():
-    translation = Translation(
-        "lstm",
-        "source",
-        "un deux",
-        target_pieces=Pieces.of(("\u2581un", "\u2581de", "ux")).with_end("</s>"),
-        token_log_probs=(-0.6931471805599453, 0.0, -0.6931471805599453, -3.0),
-    )
-    assert cards.word_probabilities(translation) == pytest.approx([0.5, 0.75])
-    assert "--sure:0.50" in cards.target_text(translation)
-
-
 def test_repetition_is_underlined():
-    words_ = tuple("je suis très très très content".split())
-    translation = Translation(
-        "lstm", "source", " ".join(words_), target_pieces=Pieces(words=words_)
-    )
-    assert re.sub(r" (style|title)=\"[^\"]*\"", "", cards.target_text(translation)) == (
-        "<span>je</span> <span>suis</span> "
-        '<span class="again"><span>très</span> <span>très</span> <span>très</span></span> <span>content</span>'
+    assert cards.target("je suis très très très content", "en") == (
+        'je suis <span class="again">très très très</span> content'
     )
 
 

@@ -15,15 +15,18 @@ import pytest
 import sacrebleu
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from length_reports import digest, length_report, passages_report
+from length_reports import digest, everyday_report, length_report
 
 from seqviz import coverage, ui
 from seqviz.coverage import Word
 from seqviz.language import Language
+from seqviz.translating.notes import Note
 from seqviz.translating.translator import Translator
-from seqviz.ui import curves, growth, length, measured, stages, translate
+from seqviz.ui import curves, growth, lanes, length, measured, outcomes, stages, story, translate
 from seqviz.ui.growth import MAX_STAGES, OWN, GrowthError
-from seqviz.ui.service import MODELS, Scored, Service
+from seqviz.ui.lanes import Shown
+from seqviz.ui.outcomes import Output
+from seqviz.ui.service import MODELS, Service, counted
 
 THREE = "The boat is green. My neighbour painted it today. Nobody likes the bridge!"
 
@@ -81,7 +84,7 @@ def write(service: Service, name: str, content: Any) -> None:
 def frames(
     service: Service, passage: Any, own: Any = "", language: str = "en"
 ) -> list[dict[str, Any]]:
-    names = ("message", "opposite", "stops", "strip", "sentence", "answers", "path")
+    names = ("message", "stops", "lanes", "reference", "path")
     steps = length.draw_stages(service, passage, own, language)
     return [dict(zip(names, step, strict=True)) for step in steps]
 
@@ -172,76 +175,221 @@ def test_a_stage_out_of_range_is_the_nearest(service, given, index):
     assert service.growth("lost-keys").clamp(given) == index
 
 
-def test_new_words():
-    grown = growth.new_words("The train was late.", "The old train was late, again.")
-    assert [word for word, new in grown if new] == ["old", "again."]
-    assert not any(new for _, new in growth.new_words("a a b", "a a b"))
+def test_a_word_is_followed_through_a_growing_sentence():
+    places = growth.places_before("The train was late.", "The old train was late, again.")
+    assert places == [0, None, 1, 2, 3, None]
+    assert growth.places_before("a a b", "a a b") == [0, 1, 2]
+
+
+def test_an_everyday_text_grows_by_a_sentence(service):
+    entry = service.everyday()[0]
+    text = service.growth(entry["id"])
+    assert len(text.stages) == 8
+    assert text.stages[1].sentences == tuple(s["english"] for s in entry["sentences"][:2])
+    assert text.stages[1].english == " ".join(text.stages[1].sentences)
+    assert text.stages[1].chinese == "".join(s["chinese"] for s in entry["sentences"][:2])
+    assert text.stages[-1].french.endswith(entry["sentences"][-1]["french"])
+
+
+def test_a_whole_text_has_its_sentences_unless_it_is_long():
+    text = growth.whole(" The boat\nis green.\n\nIt rains. ")
+    (stage,) = text.stages
+    assert stage.english == "The boat is green. It rains."
+    assert stage.sentences == ("The boat is green.", "It rains.") and stage.french is None
+    assert growth.whole("It rains. " * 60).stages[0].sentences == ()
 
 
 # ---------------------------------------------------------------------------------------------
 # Translations and scores of stages
 
 
-def test_a_path_has_the_scores_of_its_stages(service):
+def test_the_outputs_of_a_growing_text(service):
     text = service.growth("lost-keys")
     assert service.known("lstm", text) == [None] * 9
-    single = service.scored("lstm", text.stages[2])
-    path = service.score_all("lstm", text)
-    assert service.known("lstm", text) == path and path[2] is single
-    stage = text.stages[3]
-    output = path[3].translation.text
-    assert output == service.translate("lstm", stage.english).text
-    assert path[3].chrf == sacrebleu.sentence_chrf(output, [stage.french]).score
-    assert path[3].bleu == sacrebleu.sentence_bleu(output, [stage.french]).score
-    assert path[3].agreement is None and path[3].found is None
+    single = service.output("lstm", text.stages[2])
+    every = service.outputs("lstm", text)
+    assert service.known("lstm", text) == every and every[2] is single
+    assert every[3].text == service.translate("lstm", text.stages[3].english).text
+    assert every[3].apart is None and every[3].marks == ()
     with pytest.raises(KeyError, match=r"lost-keys, .*got 'nope'"):
         service.growth("nope")
 
 
-def test_agreement_is_with_the_sentences_one_by_one(service):
+def test_sentences_are_translated_alone_too(marked):
     text = growth.own(THREE)
     for name in MODELS:
-        path = service.score_all(name, text)
-        alone = [service.translate(name, sentence).text for sentence in text.stages[2].sentences]
-        joined = " ".join(filter(None, alone))
-        whole = path[2].translation.text
-        expected = 100.0 if whole == joined else sacrebleu.sentence_chrf(whole, [joined]).score
-        assert path[2].agreement == expected
-        assert path[0].agreement is None  # a single sentence has nothing to agree with
-        assert path[2].bleu is None and path[2].chrf is None
+        path = marked.outputs(name, text)
+        alone = [marked.translate(name, sentence).text for sentence in text.stages[2].sentences]
+        assert path[2].apart == " ".join(filter(None, alone))
+        assert [word.text for word in path[2].alone] == THREE.split()
+        assert path[0].apart is None  # a single sentence stands alone anyway
 
 
 def test_own_texts_do_not_fill_the_memory(service, monkeypatch):
     """Every text is another one; what is kept of them is bounded."""
-    monkeypatch.setattr(service._scored, "_size", 5)
+    monkeypatch.setattr(service._made, "_size", 5)
     monkeypatch.setattr(service._cache, "_size", 4)
     text = growth.own(THREE)
-    assert [s.agreement for s in service.score_all("rnn", text)] == [
-        s.agreement for s in service.score_all("rnn", text)
-    ]
-    service.score_all("rnn", service.growth("lost-keys"))
-    assert len(service._scored._values) == 5 and len(service._cache._values) == 4
+    assert service.outputs("rnn", text) == service.outputs("rnn", text)
+    service.outputs("rnn", service.growth("lost-keys"))
+    assert len(service._made._values) == 5 and len(service._cache._values) == 4
 
 
-def test_found_counts_only_what_was_judged(service):
-    translation = service.translate("rnn", "The boat.")
+def test_found_counts_only_what_was_judged():
     marks = (Word("The", False, None), Word("boat", True, True), Word("x", True, False))
-    assert Scored(translation, None, None, None, marks).found == (1, 2)
-    assert Scored(translation, None, None, None, marks[:1]).found is None
-    assert Scored(translation, None, None, None, ()).found is None
+    assert counted(marks) == (1, 2)
+    assert counted(marks[:1]) is None and counted(()) is None
 
 
-def test_without_a_lexicon_there_are_no_marks_and_the_page_says_so(service):
+def test_a_word_is_forgotten_only_if_the_model_knew_it():
+    """Of a text made of sentences: known is what is found in its sentence alone."""
+    said = {"a": True, "b": True, "c": False, "d": False}
+    here = {"a": True, "b": False, "c": False, "d": True}
+    text = growth.own("a b the. c d.")
+
+    def judged(states: dict[str, bool]) -> tuple[Word, ...]:
+        words = "a b the. c d.".split()
+        return tuple(Word(w, w.strip(".") in states, states.get(w.strip("."))) for w in words)
+
+    outputs = [None, Output("x", judged(here), judged(said))]
+    words = outcomes.words_at(text, outputs, 1)
+    assert [word.state for word in words] == ["kept", "forgotten", None, "never knew", "never knew"]
+    assert outcomes.came(words) == (1, 1, 2) and outcomes.came(words).known == 2
+    assert outcomes.words_at(text, outputs, 0) == []
+
+
+def test_a_growing_sentence_forgets_what_it_said_at_an_earlier_stage():
+    """Known is what was found at any stage so far; a stage without an output tells nothing."""
+    stages = ("Old dogs sleep.", "Old dogs sleep well.", "Old dogs never sleep well.")
+    found = ({"dogs"}, {"sleep", "well"}, {"well"})
+    text = growth.Growth("x", tuple(growth.Stage(english) for english in stages))
+
+    def output(stage: int) -> Output:
+        words = stages[stage].split()
+        return Output(
+            "x", tuple(Word(w, True, w.strip(".").lower() in found[stage]) for w in words)
+        )
+
+    every = [output(0), output(1), output(2)]
+    states = [word.state for word in outcomes.words_at(text, every, 2)]
+    assert states == ["never knew", "forgotten", "never knew", "forgotten", "kept"]
+    gap = [every[0], None, every[2]]
+    states = [word.state for word in outcomes.words_at(text, gap, 2)]
+    assert states == ["never knew", "forgotten", "never knew", "never knew", "kept"]
+
+
+def test_without_a_lexicon_no_word_is_marked_and_the_page_says_so(service):
     assert service.lexicon() is None and service.meanings("clés") == ()
     shown = last(service, "lost-keys")
-    assert 'class="w' not in shown["sentence"] and "title=" not in shown["sentence"]
-    assert "lexicon.json" in shown["sentence"] and "words found" not in shown["strip"]
+    assert 'class="lost"' not in shown["lanes"] and 'class="never"' not in shown["lanes"]
+    assert "lexicon.json" in shown["lanes"] and "came through" not in shown["lanes"]
+    assert service.passage("lost-keys")["stages"][0]["english"] in shown["lanes"]
 
 
 def test_a_damaged_lexicon_is_none(service):
     (service.folder / "lexicon.json").write_text("{", encoding="utf-8")
     assert service.lexicon() is None
-    assert "lexicon.json" in last(service, "lost-keys")["sentence"]
+    assert "lexicon.json" in last(service, "lost-keys")["lanes"]
+
+
+# ---------------------------------------------------------------------------------------------
+# The opening
+
+
+@pytest.fixture
+def opened(service, models_folder) -> Service:
+    """A service with a table of words and stored outputs of the everyday texts."""
+    (service.folder / "lexicon.json").write_bytes((models_folder / "lexicon.json").read_bytes())
+    write(service, "everyday", everyday_report())
+    return service
+
+
+def test_the_opening_asks_no_model(opened, monkeypatch):
+    monkeypatch.setattr(opened, "translator", lambda name: pytest.fail("asked"))
+    text = story.text_of(opened)
+    assert text.id == "snow"
+    shown = parsed(story.opening(opened, "en"))
+    for name in MODELS:
+        lane = shown.find(f".//section[@data-model='{name}']")
+        assert lane.get("aria-busy") is None
+        assert len(lane.findall("div/div[@data-stage]")) == 8
+    assert list(story.draw(opened, "zh")) == [story.opening(opened, "zh")]
+    assert len(frames(opened, "snow")) == 1  # on the Length tab, too
+
+
+def test_forgotten_words_are_struck_out_and_unknown_ones_pale(opened):
+    """The made-up LSTM says two sentences and stops, the RNN says nothing; the others say all."""
+    shown = parsed(story.opening(opened, "en"))
+
+    def at(name: str, stage: int) -> ElementTree.Element:
+        return shown.find(f".//section[@data-model='{name}']/div/div[@data-stage='{stage}']/p")
+
+    assert at("lstm", 2).find("s") is None
+    struck = {text_of(one) for one in at("lstm", 8).findall("s")}
+    assert {"bread", "cheese.", "children", "window."} <= struck
+    assert not struck & {"snowing", "night."}
+    assert at("rnn", 8).find("s") is None
+    assert {"bread", "night."} <= {text_of(one) for one in at("rnn", 8).findall("span")}
+    assert at("transformer", 8).find("s") is None
+    counts = {
+        name: text_of(
+            shown.find(f".//section[@data-model='{name}']/header/span[@class='counts'][8]")
+        )
+        for name in MODELS
+    }
+    assert "forgotten" in counts["lstm"] and "forgotten" not in counts["transformer"]
+    ending = text_of(shown.find(".//p[@class='ending']"))
+    forgotten = len(struck)
+    assert f"forgotten {forgotten} of the" in ending and "forgotten 0 of" in ending
+
+
+def test_a_reader_that_never_read_is_not_said_to_forget(opened):
+    write(opened, "everyday", {**everyday_report(), "reads": False})
+    assert "never learned to read" in story.opening(opened, "en")
+    assert "从没学会" in story.opening(opened, "zh")
+
+
+def test_the_french_is_said_in_the_reader_s_language(opened):
+    english = parsed(story.opening(opened, "en"))
+    chinese = parsed(story.opening(opened, "zh"))
+    path = ".//section[@data-model='transformer']/div/div[@data-stage='3']/div[@class='means']"
+    assert "bread" in text_of(english.find(path)) and english.find(path).get("lang") == "en"
+    assert "面包" in text_of(chinese.find(path)) and chinese.find(path).get("lang") == "zh-CN"
+    assert "面包和奶酪" in text_of(chinese)  # the meaning of the English
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        "[]",
+        '{"schema": 0}',
+        {**everyday_report(), "first": "nope"},
+        {**everyday_report(), "found": {}},
+        {**everyday_report(), "outputs": {}},
+        {**everyday_report(), "mean": None},
+        {**everyday_report(), "models": {}},
+        {**everyday_report(), "data": {"texts_sha256": "0"}},
+    ],
+)
+def test_stored_outputs_that_are_damaged_or_of_other_weights_are_not_shown(service, content):
+    write(service, "everyday", content)
+    assert service.opening() is None
+    text = story.text_of(service)
+    assert text.id == service.everyday()[0]["id"]
+    assert story.opening(service, "en").count("aria-busy") == 4
+    drawn = list(story.draw(service, "en"))
+    assert [one.count("aria-busy") for one in drawn] == [4, 3, 2, 1, 0]
+    # The loop over the models ends with what they write now.
+    assert (
+        service.outputs("lstm", text)[0].text
+        == service.translate("lstm", text.stages[0].english).text
+    )
+
+
+def test_lanes_are_filled_model_by_model(opened):
+    (empty,) = [list(translate.draw_lanes(opened, "", 1, "en"))[-1][1]]
+    assert empty == story.opening(opened, "en")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -250,18 +398,19 @@ def test_a_damaged_lexicon_is_none(service):
 
 def test_the_stages_fill_model_by_model(marked):
     found = frames(marked, "lost-keys")
-    filled = [frame["answers"].count("sentence chrF <b>") for frame in found]
-    assert filled == [0, 9, 18, 27, 36]
-    assert [frame["answers"].count("aria-busy") for frame in found] == [36, 27, 18, 9, 0]
+    assert [frame["lanes"].count("aria-busy") for frame in found] == [4, 3, 2, 1, 0]
+    assert [
+        frame["lanes"].count('class="waiting"') >= 9 * n for n, frame in zip((4, 3, 2, 1), found)
+    ]
     assert ["Being translated" in frame["path"] for frame in found] == [True] * 4 + [False]
     # Gradio sends only what differs from the step before, and a browser that gets two steps at once
     # loses what the second one leaves out.
-    for part in ("message", "opposite", "stops"):
+    for part in ("message", "stops", "reference"):
         assert not skipped(found[0][part]) and all(step[part] == found[0][part] for step in found)
     # The second time all is there at once.
     again = frames(marked, "lost-keys", language="zh")
-    assert len(again) == 1 and "父母" in again[0]["sentence"]
-    assert "父母" not in found[-1]["sentence"]
+    assert len(again) == 1 and "父母" in again[0]["reference"]
+    assert "父母" not in found[-1]["reference"] and "Ma sœur" in found[-1]["reference"]
 
 
 def test_nothing_older_comes_after(service):
@@ -283,80 +432,55 @@ def test_stops_know_their_words():
     assert [text_of(e) for e in parsed(shown)[0]] == ["4", "9", "13"]
 
 
-def test_new_words_are_shaded(service):
-    shown = last(service, "lost-keys")["sentence"]
-    assert "<mark>to the house our parents left us.</mark>" in shown
-    stage = parsed(shown).find(".//div[@data-stage='1']")
-    assert stage.find(".//mark") is None and "English, 6 words" in text_of(stage)
-
-
-def test_words_not_found_are_marked_model_by_model(service, monkeypatch):
-    outputs = {name: service.translate(name, "The boat.").text for name in MODELS}
-    text = service.growth("lost-keys")
-
-    def mark(source: str, output: str, lexicon: Any) -> list[Word]:
-        # "sister" is in the output of all models, "called" of none, "me" is no content word;
-        # "morning" is in that of a model with an even name.
-        model = next(name for name in MODELS if now[0] == name)
-        said = {"sister": True, "called": False, "morning.": len(model) % 2 == 0}
-        return [Word(w, w in said, said.get(w)) for w in source.split()]
-
-    now: list[str] = []
-    monkeypatch.setattr(service, "lexicon", FakeLexicon)
-    monkeypatch.setattr(coverage, "mark", mark)
-    for name in MODELS:
-        now[:] = [name]
-        service.scored(name, text.stages[0])
-    shown = stages.Shown.of(service, text, "en")
-    stage = parsed(stages.sentence(shown)).find(".//div[@data-stage='1']")
-    found = {text_of(e): (e.get("class"), e.get("title")) for e in stage.iter("span")}
-    assert found == {
-        "sister": ("w f1 f2 f3 f4", "found by all"),
-        "called": ("w n1 n2 n3 n4", "not found: RNN, LSTM, LSTM + attention, Transformer"),
-        "morning.": ("w n1 f2 f3 n4", "not found: RNN, Transformer"),
-    }
-    unseen = text_of(stage.find("p[@class='unseen']"))
-    assert "RNN, not found: called, morning" in unseen
-    assert "LSTM + attention, not found: called;" in unseen + ";"
-    assert outputs
-    bars = parsed(stages.strip(shown))
-    cell = bars.find(".//div[@data-model='lstm']")
-    assert text_of(cell.find(".//p[@class='measure found']/b[@data-stage='1']")) == "2 / 3"
-    assert "--s1:67" in ElementTree.tostring(cell, "unicode")
-    # Nothing is called lost.
-    everything = "".join(v for v in last(service, "lost-keys").values() if isinstance(v, str))
-    assert not re.search(r"\blost\b", re.sub(r"lost-keys|The lost keys", "", everything))
-
-
 def test_scores_are_named_for_what_they_are(marked):
     shown = last(marked, "lost-keys")
-    card = parsed(shown["answers"]).find(".//div[@data-stage='4']/section[@data-model='lstm']")
-    assert re.match(
-        r"LSTMwords found \d+ / \d+ · sentence chrF \d+ · sentence BLEU \d+", text_of(card)
-    )
     for metric in ("bleu", "chrf"):
-        assert f'data-metric="{metric}"' in shown["strip"]
         assert f'<figure data-metric="{metric}">' in shown["path"]
     alt = re.search('aria-label="([^"]*)"', shown["path"]).group(1)
     assert "sentence BLEU" in alt and "at 6 words" in alt and "at 66 words" in alt
+    text = marked.growth("lost-keys")
+    drawn = Shown(marked, text, "en", {name: marked.known(name, text) for name in MODELS})
+    output, reference = marked.outputs("lstm", text)[3].text, text.stages[3].french
+    assert (
+        stages._value(drawn, "lstm", 3, "chrf")
+        == sacrebleu.sentence_chrf(output, [reference]).score
+    )
+    assert (
+        stages._value(drawn, "lstm", 3, "bleu")
+        == sacrebleu.sentence_bleu(output, [reference]).score
+    )
 
 
-def test_own_text_shows_agreement_and_no_score_without_a_reference(marked):
+def test_own_text_shows_what_came_through_and_no_score_without_a_reference(marked):
     shown = last(marked, OWN, THREE)
-    assert "agreement" in shown["strip"] and "agreement" in shown["path"]
-    everything = shown["strip"] + shown["answers"] + shown["path"]
-    assert "BLEU" not in everything and "chrF" not in everything
-    assert "reference" not in shown["answers"]
-    assert Language.of("en").say("length.own_agreement") in shown["message"]
+    everything = shown["lanes"] + shown["path"] + shown["reference"]
+    assert "BLEU" not in everything and "chrF" not in everything and "reference" not in everything
+    assert (
+        Language.of("en").say("length.kept") in shown["path"] and "came through" in shown["lanes"]
+    )
     assert Language.of("zh").say("length.own_single").split("：")[0] in last(
         marked, OWN, "One sentence.", language="zh"
     )["message"].replace("&quot;", '"')
 
 
+def test_loops_wear_a_sign(service):
+    text = growth.own("One.")
+    looped = Output("le le le le", notes=(Note("repetition", "x", ("le le",)),))
+    outputs = {name: [Output("le chat")] for name in MODELS} | {"rnn": [looped]}
+    shown = parsed(lanes.lanes(Shown(service, text, "en", outputs)))
+    signs = {
+        lane.get("data-model"): lane.find(".//b[@class='circles']") is not None
+        for lane in shown.iter("section")
+    }
+    assert signs == {"rnn": True, "lstm": False, "lstm-attention": False, "transformer": False}
+    assert shown.find(".//span[@class='again']") is not None
+    assert shown.find(".//ul[@class='notes']") is None  # not said twice
+
+
 def test_own_text_that_cannot_grow_is_answered(service):
     (empty,) = frames(service, OWN, "", language="zh")
     assert 'class="hint"' in empty["message"] and "100 词" in empty["message"]
-    assert empty["sentence"] == empty["answers"] == empty["stops"] == ""
+    assert empty["lanes"] == empty["path"] == empty["stops"] == ""
     (long,) = frames(service, OWN, "word " * 150)
     assert 'role="alert"' in long["message"] and "150 words" in long["message"]
     (unknown,) = frames(service, "nope")
@@ -384,19 +508,18 @@ def test_markup_is_text(marked, text):
         if isinstance(part, str):
             assert "<script" not in part and "<b &" not in part, name
             parsed(part)
-    found = parsed(shown["sentence"]).findall(".//p[@class='english']")
+    found = parsed(shown["lanes"]).findall(".//p[@class='english']")
     stage = growth.own(whole).stages[-1]
     assert text_of(found[-1]) == stage.english
     # Of the lexicon, too.
-    translation = marked.translate("transformer", THREE)
-    french = translate.cards.target([translation], "en", lambda word: ("<i>", "&"))
+    french = translate.cards.target("un mot", "en", lambda word: ("<i>", "&"))
     assert "<i>" not in french and "English: &lt;i&gt;, &amp;" in french
 
 
 def test_models_that_cannot_be_used_say_so(tmp_path):
     shown = last(Service(tmp_path), "lost-keys")
-    assert shown["answers"].count('role="alert"') == 36
-    assert "aria-busy" not in shown["answers"] and shown["path"].count("not computed yet") == 8
+    assert shown["lanes"].count('role="alert"') == 36
+    assert "aria-busy" not in shown["lanes"] and shown["path"].count("not computed yet") == 8
 
 
 def test_the_slider_has_as_many_stops_as_the_text(service):
@@ -582,66 +705,23 @@ def test_details_leave_out_what_the_report_lacks(service):
 
 
 def test_older_weights_are_said(service):
-    report, passages = length_report(), passages_report()
-    for one in (report, passages):
-        one["models"] = copy.deepcopy(one["models"])
-        one["models"]["transformer"]["weights_sha256"] = "0" * 64
+    report = length_report()
+    report["models"] = copy.deepcopy(report["models"])
+    report["models"]["transformer"]["weights_sha256"] = "0" * 64
     write(service, "length", report)
-    write(service, "passages", passages)
     shown = measured.panel(service, "en")
     assert "older weights" in shown and shown.count("<figure") == 4
-    assert (
-        Language.of("zh").say("length.older")
-        in last(service, "late-train", language="zh")["message"]
+
+
+def test_the_length_tab_opens_with_the_text_of_the_opening(opened):
+    page = ui.build(service=opened)
+    dropdown, slider = (
+        next(b for b in page.blocks.values() if getattr(b, "elem_id", "") == name)
+        for name in ("passage", "length-slider")
     )
-
-
-def test_the_passage_with_the_median_effect_is_shown_first(service):
-    page = ui.build(service=service)
-    dropdown = next(b for b in page.blocks.values() if getattr(b, "elem_id", "") == "passage")
-    assert dropdown.value == service.passages()[0]["id"]
-    shown = last(service, dropdown.value)
-    assert shown["message"] == "" and shown["opposite"].visible is False
-
-    write(service, "passages", passages_report())
-    page = ui.build(service=service)
-    dropdown = next(b for b in page.blocks.values() if getattr(b, "elem_id", "") == "passage")
-    assert dropdown.value == "late-train" and dropdown.choices[0][1] == "late-train"
-    assert dropdown.choices[-1][1] == OWN
-    shown = last(service, "late-train")
-    assert Language.of("en").say("length.first", number=10) in shown["message"]
-    assert shown["opposite"].visible and "food" in shown["opposite"].value
-    assert length._other(service, "late-train") == "food-directive"
-    shown = last(service, "food-directive", language="zh")
-    assert Language.of("zh").say("length.opposite_said") in shown["message"]
-    assert "晚点的火车" in shown["opposite"].value
-    assert length._other(service, "food-directive") == "late-train"
-    assert last(service, "noisy-dog")["message"] == ""
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "{",
-        "[]",
-        '{"schema": 0}',
-        {**passages_report(), "first": "nope"},
-        {**passages_report(), "first": ["late-train"]},
-        {**passages_report(), "models": {}},
-    ],
-)
-def test_a_damaged_choice_of_passages_claims_nothing(service, content):
-    write(service, "passages", content)
-    assert measured.chosen_passages(service) is None
-    assert last(service, "late-train")["message"] == ""
-    ui.build(service=service)
-
-
-@pytest.mark.parametrize("opposite", [None, "nope", "late-train", 5, ["x"]])
-def test_there_need_not_be_an_opposite(service, opposite):
-    write(service, "passages", {**passages_report(), "opposite": opposite})
-    assert measured.chosen_passages(service) == ("late-train", None, False)
-    assert last(service, "late-train")["opposite"].visible is False
+    assert dropdown.value == "snow" == dropdown.choices[0][1] and dropdown.choices[-1][1] == OWN
+    assert len(dropdown.choices) == 12 + len(opened.passages()) + 1
+    assert slider.maximum == 8
 
 
 # ---------------------------------------------------------------------------------------------
@@ -713,12 +793,12 @@ def test_endpoint_with_a_passage(client, page_service):
         9,
         15,
     )
-    scored = page_service.scored("rnn", stage)
+    output = page_service.translate("rnn", stage.english).text
     assert answer["models"]["rnn"] == {
-        "text": scored.translation.text,
+        "text": output,
         "words_found": None,
-        "sentence_bleu": round(scored.bleu, 2),
-        "sentence_chrf": round(scored.chrf, 2),
+        "sentence_bleu": round(sacrebleu.sentence_bleu(output, [stage.french]).score, 2),
+        "sentence_chrf": round(sacrebleu.sentence_chrf(output, [stage.french]).score, 2),
     }
     assert call(client, ["late-train", 2, "", "zh"])[1][0] == answer
 
@@ -732,11 +812,15 @@ def test_endpoint_with_an_own_text(client, page_service, monkeypatch):
     assert (answer["passage"], answer["stage"], answer["stages"], answer["words"]) == (OWN, 2, 2, 8)
     assert answer["reference"] is None and answer["notes"] == []
     stage = growth.own(text).stages[1]
-    scored = page_service.scored("lstm", stage)
+    whole = page_service.translate("lstm", stage.english).text
+    alone = [page_service.translate("lstm", sentence).text for sentence in stage.sentences]
+    joined = " ".join(filter(None, alone))
+    alike = 100.0 if whole == joined else sacrebleu.sentence_chrf(whole, [joined]).score
+    marks = fake_mark(stage.english, whole, FakeLexicon())
     assert answer["models"]["lstm"] == {
-        "text": scored.translation.text,
-        "words_found": dict(zip(("found", "judged"), scored.found)),
-        "agreement": round(scored.agreement, 2),
+        "text": whole,
+        "words_found": dict(zip(("found", "judged"), counted(marks))),
+        "agreement": round(alike, 2),
     }
     event, (answer,) = call(client, ["own", 1, "Only one sentence", "zh"])
     assert event == "complete" and answer["notes"] == [Language.of("zh").say("length.own_single")]
@@ -745,10 +829,10 @@ def test_endpoint_with_an_own_text(client, page_service, monkeypatch):
 @pytest.mark.parametrize(
     "data, said",
     [
-        (["nope", 1, "", "en"], "one of lost-keys, "),
-        (["../../etc/passwd", 1, "", "en"], "one of lost-keys, "),
-        ([["lost-keys"], 1, "", "en"], "one of lost-keys, "),
-        ([None, 1, "", "zh"], "可选 lost-keys, "),
+        (["nope", 1, "", "en"], "one of old-dog, "),
+        (["../../etc/passwd", 1, "", "en"], "one of old-dog, "),
+        ([["lost-keys"], 1, "", "en"], "one of old-dog, "),
+        ([None, 1, "", "zh"], "可选 old-dog, "),
         (["lost-keys", 0, "", "en"], "whole number from 1 to 9, got 0"),
         (["lost-keys", 10, "", "en"], "whole number from 1 to 9, got 10"),
         (["lost-keys", 2.5, "", "en"], "whole number from 1 to 9, got 2.5"),

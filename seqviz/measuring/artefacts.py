@@ -22,8 +22,8 @@ from seqviz.looking.faithfulness import deletion_report
 from seqviz.measuring import markdown, names, pages, readme
 from seqviz.measuring.card import card
 from seqviz.measuring.evaluate import by_length
+from seqviz.measuring.everyday import CHOOSER, everyday_report
 from seqviz.measuring.length import check
-from seqviz.measuring.passages import passages_report
 from seqviz.report import Report, Trainings, read_training, weights_of
 from seqviz.shipped import models_folder
 from seqviz.translating.loading import load
@@ -188,11 +188,9 @@ def _aligned() -> dict[str, str]:
     return {"aligned_sha256": alignment.pairs_digest(alignment.aligned_pairs())}
 
 
-def _passages(site: Site) -> Report | None:
-    """None without the two models whose difference chooses the passage."""
-    if not {"lstm", "lstm-attention"} <= set(site.trainings):
-        return None
-    return passages_report(site.models, site.trainings)
+def _everyday(site: Site) -> Report | None:
+    """None without the model that chooses the text."""
+    return everyday_report(site.models, site.trainings) if CHOOSER in site.trainings else None
 
 
 def _gradient(site: Site) -> Report | None:
@@ -236,11 +234,12 @@ ARTEFACTS = (
         block=lambda report, trainings: markdown.chains(report),
     ),
     Artefact(
-        name="passages",
+        name="everyday",
         command="seqviz report",
-        of=("weights", "texts"),
-        anew=_passages,
+        of=("weights", "texts", "lexicon"),
+        anew=_everyday,
         wanted=True,
+        data=handwritten.everyday_digest,
     ),
     Artefact(
         name="coverage",

@@ -16,7 +16,7 @@ other input. The function makes components, subscribes its own events, and retur
 
 **Rules.** Every event that runs a model takes ``**MODEL_EVENT`` (`seqviz.ui.tab`: shared queue), and is
 ``api_visibility="private"`` unless it is a documented endpoint made with ``gr.api``. Texts come from
-`seqviz.language`, theme, CSS and script from `seqviz.ui.theme` (``page.css``, ``page.js``, ``length.js``, ``links.js``), what a model
+`seqviz.language`, theme, CSS and script from `seqviz.ui.theme` (``*.css``, ``*.js``), what a model
 looks like from `seqviz.drawing.styles`. A colour in markup is ``var(--lstm)``, never a number, so
 that dark mode works. Every string from a person or a model passes `seqviz.drawing.styles.escape`; markup is the *value*
 of ``gr.HTML``, never its template. PyTorch is not imported by any module here at the top: what needs it
@@ -68,7 +68,7 @@ def build(models_folder: str | Path | None = None, service: Service | None = Non
     service = service or Service(models_folder)
     with gr.Blocks(title="seqviz", analytics_enabled=False) as page:
         with gr.Row(elem_classes="top") as top:
-            spoken.make(gr.HTML, {"value": partial(_head, service)}, elem_id="head")
+            spoken.make(gr.HTML, {"value": _head}, elem_id="head")
             language = gr.Radio(
                 [(Language.of(code).say("language.name"), code) for code in LANGUAGES],
                 value="en",
@@ -106,11 +106,11 @@ def build(models_folder: str | Path | None = None, service: Service | None = Non
                     "model": attention_tab.parts["model"],
                 },
             )
-        translate.connect(translate_tab, length_tab, tabs)
+        translate.connect(service, translate_tab, length_tab, attention_tab, tabs)
         length.connect(service, length_tab, attention_tab, tabs)
         attention.connect(attention_tab, lab_tab, tabs)
         lab.connect(translate_tab, lab_tab)
-        spoken.make(gr.HTML, {"value": _footer})
+        spoken.make(gr.HTML, {"value": partial(_footer, service)})
         made = [translate_tab, length_tab, attention_tab, lab_tab]
         every = [spoken, *(tab.spoken for tab in made)]
         components = [component for one in every for component in one.components]
@@ -226,13 +226,9 @@ def first_language(request: gr.Request) -> str:
     return "en"
 
 
-def _head(service: Service, language: str) -> str:
+def _head(language: str) -> str:
     say = Language.of(language).say
-    return (
-        f'<p class="wordmark">seqviz</p><h1>{escape(say("page.headline"))}</h1>'
-        f"<p>{escape(say('page.subline'))}</p>"
-        f'<p class="small">{escape(_weights(language, service))}</p>'
-    )
+    return f'<p class="wordmark">seqviz</p><h1>{escape(say("page.headline"))}</h1>'
 
 
 def _weights(language: str, service: Service) -> str:
@@ -266,9 +262,10 @@ def _notice(service: Service, language: str) -> Iterator[str]:
     )
 
 
-def _footer(language: str) -> str:
+def _footer(service: Service, language: str) -> str:
     say = Language.of(language).say
     return (
-        f'<footer class="page-footer"><p>{escape(say("page.footer"))}</p>'
+        f'<footer class="page-footer"><p>{escape(say("page.subline"))} {escape(_weights(language, service))}</p>'
+        f"<p>{escape(say('page.footer'))}</p>"
         f'<p><a href="?view=api">{escape(say("page.api"))}</a></p></footer>'
     )

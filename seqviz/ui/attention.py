@@ -346,7 +346,7 @@ def _draw(service: Service, choice: Choice, language: str) -> Iterator[list[Any]
         if any(note.kind == "language" for unit in units for note in unit.notes):
             chosen = "zh" if is_chinese(choice.text) else language
             said.append(_hint(Language.of(chosen).say("translate.language")))
-        said.append(cards.notes(units, language))
+        said.append(cards.notes((n for unit in units for n in unit.notes), language))
         if name == choice.model:
             parts = len(units)
         panel, why = _panel(service, name, choice, units, language)

@@ -9,6 +9,7 @@ from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 from seqviz.constants import MAX_SOURCE_WORDS
+from seqviz.handwritten import stages_of
 from seqviz.language import Language
 
 OWN = "own"
@@ -26,8 +27,8 @@ class Stage(NamedTuple):
 
     Attributes:
         english: the text.
-        french, chinese: reference and gloss; None for an own text.
-        sentences: of an own text; empty for a passage.
+        french, chinese: reference and meaning; None for an own text.
+        sentences: that it consists of; empty for a passage, which is one sentence that grows.
     """
 
     english: str
@@ -78,6 +79,25 @@ def passage(entry: dict[str, Any]) -> Growth:
         entry["id"],
         tuple(Stage(s["english"], s["french"], s["chinese"]) for s in entry["stages"]),
     )
+
+
+def everyday(entry: dict[str, Any]) -> Growth:
+    """A hand-written text of short sentences, one more at each stage."""
+    english, french, chinese = (stages_of(entry, key) for key in ("english", "french", "chinese"))
+    sentences = [sentence["english"] for sentence in entry["sentences"]]
+    stages = (
+        Stage(*texts, sentences=tuple(sentences[:end]))
+        for end, texts in enumerate(zip(english, french, chinese, strict=True), start=1)
+    )
+    return Growth(entry["id"], tuple(stages))
+
+
+def whole(text: str) -> Growth:
+    """A visitor's text of any length, all of it at once; with its sentences if it is no longer than `MAX_WORDS`."""
+    every = tuple(sentences(text))
+    english = " ".join(every)
+    long = len(english.split()) > MAX_WORDS
+    return Growth(OWN, (Stage(english, sentences=() if long else every),))
 
 
 def own(text: Any) -> Growth:
@@ -145,12 +165,13 @@ def steps(number: int, most: int) -> list[int]:
     return [1 + round(i * (number - 1) / (most - 1)) for i in range(most)]
 
 
-def new_words(before: str, after: str) -> list[tuple[str, bool]]:
-    """Words of `after`, and whether each is new against `before` (punctuation does not count)."""
-    old = [word.strip(".,?!;:").lower() for word in before.split()]
-    grown = after.split()
-    plain = [word.strip(".,?!;:").lower() for word in grown]
-    kept: set[int] = set()
-    for block in SequenceMatcher(None, old, plain, autojunk=False).get_matching_blocks():
-        kept.update(range(block.b, block.b + block.size))
-    return [(word, index not in kept) for index, word in enumerate(grown)]
+def places_before(before: str, after: str) -> list[int | None]:
+    """Where each word of `after` stood in `before`; None for a new one. Punctuation does not count."""
+    old, grown = (
+        [word.strip(".,?!;:").lower() for word in text.split()] for text in (before, after)
+    )
+    places: list[int | None] = [None] * len(grown)
+    for block in SequenceMatcher(None, old, grown, autojunk=False).get_matching_blocks():
+        for step in range(block.size):
+            places[block.b + step] = block.a + step
+    return places

@@ -12,7 +12,7 @@ import gradio as gr
 
 from seqviz.drawing.styles import escape
 from seqviz.language import Language
-from seqviz.ui import cards, experiments, live, measured, telephone
+from seqviz.ui import cards, experiments, live, story, telephone
 from seqviz.ui.growth import paragraphs
 from seqviz.ui.service import MODELS, Service
 from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, Spoken, Tab, endpoint
@@ -135,9 +135,7 @@ def connect(translate_tab: Tab, lab_tab: Tab) -> None:
 
 def first_text(service: Service) -> str:
     """What the tab opens with; see `FIRST_WORDS`."""
-    chosen = measured.chosen_passages(service)
-    passage = service.passage(chosen[0]) if chosen else service.passages()[0]
-    stages = [stage["english"] for stage in passage["stages"]]
+    stages = [stage.english for stage in story.text_of(service).stages]
     return min(stages, key=lambda stage: abs(len(stage.split()) - FIRST_WORDS))
 
 

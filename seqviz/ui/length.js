@@ -1,10 +1,16 @@
-/* The Length tab: which stage of the growing text is seen, at once and without asking the server.
+/* Which stage of a growing text is seen, at once and without asking the server: on the Length tab where the
+   slider stands, in the opening (`data-walk="story"`) where it has come to by itself.
    Everything follows from one style sheet, so that markup which comes later is right from the start. */
 (() => {
-  const state = { stage: 1, curve: "same-content", metric: "bleu", growing: false, picked: undefined, picks: 0 };
+  const state = { stage: 1, story: 1, curve: "same-content", metric: "bleu", growing: false, picked: undefined, picks: 0 };
   const sheet = document.head.appendChild(document.createElement("style"));
   const slider = () => document.querySelector("#length-slider input[type=range]");
   const stops = () => document.querySelector("#stops .stops");
+
+  /* What holds its place stays there unseen, so that nothing below it moves. */
+  const only = (stage, where) => `
+      [data-stage]:not([data-stage="${stage}"])${where} { display: none !important; }
+      .held > [data-stage]:not([data-stage="${stage}"])${where} { display: grid !important; visibility: hidden; }`;
 
   function apply() {
     const marks = stops();
@@ -12,11 +18,8 @@
     const stage = Math.max(1, counts.length ? Math.min(state.stage, counts.length) : state.stage);
     sheet.textContent = `
       :root { --words: ${Number(counts[stage - 1] ?? 0)}; }
-      [data-stage]:not([data-stage="${stage}"]) { display: none !important; }
-      @media (min-width: 641px) {
-        .held > [data-stage]:not([data-stage="${stage}"]) { display: block !important; visibility: hidden; }
-      }
-      #walk .strip .bar > i { width: calc(var(--s${stage}, 0) * 1%) !important; }
+      ${only(stage, ":not([data-walk] *)")}
+      ${only(state.story, ":is([data-walk] *)")}
       .stops > :nth-child(${stage}) { color: var(--ink) !important; font-weight: 700 !important; }
       [data-metric]:not([data-metric="${state.metric}"]),
       [data-curve]:not([data-curve="${state.curve}"]) { display: none !important; }
@@ -70,6 +73,8 @@
       Object.assign(state, change);
       apply();
     },
+
+    seen: () => ({ ...state }),
 
     /* Walk to the last stop in about ten seconds: from the first, or from where it was paused. */
     grow() {

@@ -16,15 +16,16 @@ import gradio as gr
 
 from seqviz.drawing.styles import escape
 from seqviz.language import LANGUAGES, Language
-from seqviz.ui import cards, growth, measured, stages
-from seqviz.ui.growth import MAX_WORDS, OWN, Growth, GrowthError
-from seqviz.ui.service import BLEU_SETTINGS, CHRF_SETTINGS, MODELS, Service
-from seqviz.ui.stages import Shown
+from seqviz.ui import cards, growth, lanes, measured, stages, story
+from seqviz.ui.growth import MAX_WORDS, OWN, Growth, GrowthError, Stage
+from seqviz.ui.lanes import Shown
+from seqviz.ui.outcomes import Output
+from seqviz.ui.service import BLEU_SETTINGS, CHRF_SETTINGS, MODELS, Service, counted
+from seqviz.ui.stages import METRICS
 from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, Spoken, Tab, endpoint
 from seqviz.ui.translate import is_chinese
 
 FIRST_STAGE = 4
-METRICS = ("bleu", "chrf")
 
 _STOPS_JS = """
 const follow = () => window.seqviz.followSlider();
@@ -35,23 +36,18 @@ for (const wait of [0, 100, 500, 1500]) setTimeout(follow, wait);
 
 def tab(service: Service, language: gr.Radio) -> Tab:
     """Make the tab inside the current ``gr.Tab``."""
-    passages = service.passages()
-    chosen = measured.chosen_passages(service)
-    first = chosen[0] if chosen else passages[0]["id"]
-    passages = sorted(passages, key=lambda passage: passage["id"] != first)
-    most = max(len(passage["stages"]) for passage in passages)
+    first = story.text_of(service)
     spoken = Spoken()
     spoken.make(gr.HTML, {"value": _lead})
     with gr.Row(elem_classes="actions low"):
         passage = spoken.make(
             gr.Dropdown,
-            {"label": "length.passage", "choices": partial(_passage_choices, passages)},
-            value=first,
+            {"label": "length.passage", "choices": partial(_passage_choices, service, first.id)},
+            value=first.id,
             filterable=False,
             min_width=220,
             elem_id="passage",
         )
-        opposite = gr.Button("", size="sm", visible=False, elem_id="opposite")
         # One of the two is shown; which one, the script says.
         grow = spoken.make(gr.Button, {"value": "length.grow"}, min_width=120, elem_id="grow")
         pause = spoken.make(gr.Button, {"value": "length.pause"}, min_width=120, elem_id="pause")
@@ -78,16 +74,17 @@ def tab(service: Service, language: gr.Radio) -> Tab:
             gr.Slider,
             {"label": "length.slider"},
             minimum=1,
-            maximum=most,
+            maximum=len(first.stages),
             value=FIRST_STAGE,
             step=1,
             buttons=[],
             elem_id="length-slider",
         )
         stops = gr.HTML(elem_id="stops", js_on_load=_STOPS_JS)
-        strip = gr.HTML(elem_id="strip")
-    sentence = gr.HTML(elem_id="sentence")
     with gr.Row(elem_classes="split"):
+        with gr.Column(scale=6, min_width=320):
+            answers = gr.HTML(elem_id="stage-cards")
+            reference = gr.HTML(elem_id="reference")
         with gr.Column(scale=5, min_width=320):
             with gr.Row(elem_classes="switches"):
                 curve = spoken.make(
@@ -106,8 +103,6 @@ def tab(service: Service, language: gr.Radio) -> Tab:
                 )
             spoken.make(gr.HTML, {"value": partial(measured.panel, service)}, elem_id="measured")
             path = gr.HTML(elem_id="path")
-        with gr.Column(scale=6, min_width=320):
-            answers = gr.HTML(elem_id="stage-cards")
     details = {"value": partial(measured.details, service)}
     spoken.make(gr.HTML, details, elem_id="measured-details")
     spoken.make(gr.HTML, {"value": _how})
@@ -125,7 +120,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
         return _fit(service, passage_id, own_text, stage), gr.Row(visible=passage_id == OWN)
 
     inputs = [passage, own, language]
-    outputs = [message, opposite, stops, strip, sentence, answers, path]
+    outputs = [message, stops, answers, reference, path]
     show_event: dict[str, Any] = {
         "fn": draw,
         "inputs": inputs,
@@ -143,22 +138,17 @@ def tab(service: Service, language: gr.Radio) -> Tab:
         **QUICK_EVENT,
     }
 
-    def other_passage(passage_id: str) -> str:
-        return _other(service, passage_id) or passage_id
-
     # A dropdown tells of one pick twice, and again each time it is left: the script counts the picks.
     passage.input(
         None,
         passage,
         picks,
-        js=f"passage => window.seqviz.pick(passage, {json.dumps(first)})",
+        js=f"passage => window.seqviz.pick(passage, {json.dumps(first.id)})",
         **QUICK_EVENT,
     )
     passage.change(None, passage, js="passage => window.seqviz.forgetPick(passage)", **QUICK_EVENT)
     chosen_text = gr.on([picks.change, own_button.click, own.submit], **fit_event)
     chosen_text.then(**show_event)
-    opposite_text = opposite.click(other_passage, passage, passage, **QUICK_EVENT)
-    opposite_text.then(**fit_event).then(**show_event)
     # These ask the server nothing.
     slider.change(None, slider, js="value => window.seqviz.showStage(value)", **QUICK_EVENT)
     curve.change(None, curve, js="curve => window.seqviz.look({ curve })", **QUICK_EVENT)
@@ -228,7 +218,7 @@ def connect(service: Service, length_tab: Tab, attention_tab: Tab, tabs: gr.Tabs
 def draw_stages(
     service: Service, passage_id: Any, own_text: Any, language: str, session: str | None = None
 ) -> Iterator[list[Any]]:
-    """Message, opposite button, stops, bars, English, translations and path, as they become known.
+    """Message, stops, lanes, reference and path, as they become known.
 
     First what is known, then model by model. A model does all stages in one batch, which takes hardly
     longer than the longest of them. Leaves the page as it is as soon as the same visitor has begun
@@ -238,38 +228,32 @@ def draw_stages(
         session: tells visitors apart.
     """
     token = service.begin(session)
-    opposite = _opposite_button(service, passage_id, language)
     try:
         text = _text(service, passage_id, own_text)
     except GrowthError as error:
         # An empty box is no mistake, only a beginning.
         said = error.say(language)
         empty = isinstance(own_text, str) and not own_text.strip()
-        yield [_hint(said) if empty else cards.problem(said), opposite, "", "", "", "", ""]
+        yield [_hint(said) if empty else cards.problem(said), "", "", "", ""]
         return
-    shown = Shown.of(service, text, language)
+    shown = Shown(service, text, language, {name: service.known(name, text) for name in MODELS})
+    above = [_message(text, own_text, language), stages.stops(text, language)]
 
     def picture() -> list[Any]:
-        parts = (stages.strip, stages.sentence, stages.answers, stages.path)
-        return [part(shown) for part in parts]
+        # Each step has all of it: a skipped part could take back what the browser has not drawn yet.
+        return [*above, lanes.lanes(shown), stages.reference(shown), stages.path(shown)]
 
-    # Each step has all of it: a skipped part could take back what the browser has not drawn yet.
-    above = [
-        _message(service, text, own_text, language),
-        opposite,
-        stages.stops(text, language),
-    ]
-    yield [*above, *picture()]
+    yield picture()
     for name in shown.missing:
         try:
-            service.score_all(name, text)
-        except (RuntimeError, ValueError) as error:  # shown in the card as what it says
+            service.outputs(name, text)
+        except (RuntimeError, ValueError) as error:  # shown in the lane as what it says
             shown.failed[name] = str(error)
         if not service.is_latest(session, token):
-            yield [gr.skip()] * 7
+            yield [gr.skip()] * 5
             return
-        shown.refresh()
-        yield [*above, *picture()]
+        shown.outputs = {one: service.known(one, text) for one in MODELS}
+        yield picture()
 
 
 def _text(service: Service, passage_id: Any, own_text: Any) -> Growth:
@@ -283,7 +267,7 @@ def _text(service: Service, passage_id: Any, own_text: Any) -> Growth:
     try:
         return service.growth(passage_id)
     except KeyError:
-        known = ", ".join(passage["id"] for passage in service.passages())
+        known = ", ".join(text["id"] for text in (*service.everyday(), *service.passages()))
         raise GrowthError("length.unknown", known=known, got=f"{passage_id!r:.40}") from None
 
 
@@ -318,43 +302,15 @@ def _fit(service: Service, passage_id: Any, own_text: Any, stage: Any) -> Any:
     return gr.Slider(maximum=max(2, count), value=value, interactive=count > 1)
 
 
-def _message(service: Service, text: Growth, own_text: Any, language: str) -> str:
-    """What to know about this text: why it is shown, or how it was cut."""
-    say = Language.of(language).say
+def _message(text: Growth, own_text: Any, language: str) -> str:
+    """What to know about an own text: how it was cut, and what is measured of it."""
     if text.id != OWN:
-        chosen = measured.chosen_passages(service)
-        if chosen is None or text.id not in chosen[:2]:
-            return ""
-        if text.id == chosen[0]:
-            said = say("length.first", number=len(service.passages()))
-        else:
-            said = say("length.opposite_said")
-        if chosen[2]:
-            said = Language.of(language).join([said, say("length.older")])
-        return f'<p class="small">{escape(said)}</p>'
+        return ""
+    say = Language.of(language).say
     hints = [say(key, **values) for key, values in text.notes]
     if is_chinese(own_text):
         hints.insert(0, say("translate.language"))
-    markup = "".join(map(_hint, hints))
-    return f'{markup}<p class="small">{escape(say("length.own_agreement"))}</p>'
-
-
-def _other(service: Service, passage_id: Any) -> str | None:
-    """The passage that the small button leads to."""
-    chosen = measured.chosen_passages(service)
-    if chosen is None or chosen[1] is None:
-        return None
-    return chosen[0] if passage_id == chosen[1] else chosen[1]
-
-
-def _opposite_button(service: Service, passage_id: Any, language: str) -> Any:
-    other = _other(service, passage_id)
-    if other is None or passage_id == OWN:
-        return gr.Button(visible=False)
-    chosen = measured.chosen_passages(service)
-    key = "length.median" if chosen and other == chosen[0] else "length.opposite"
-    title = service.passage(other)["title"][language if language in LANGUAGES else "en"]
-    return gr.Button(Language.of(language).say(key, title=title), visible=True)
+    return "".join(map(_hint, hints))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -377,21 +333,15 @@ def answer(
     answers: dict[str, dict[str, Any]] = {}
     for name in MODELS:
         try:
-            scored = service.scored(name, shown)
+            output = service.output(name, shown)
         except RuntimeError as error:
             raise gr.Error(str(error), print_exception=False) from error
-        found = scored.found
+        found = counted(output.marks)
         answers[name] = {
-            "text": scored.translation.text,
+            "text": output.text,
             "words_found": dict(zip(("found", "judged"), found, strict=True)) if found else None,
+            **_scores(output, shown),
         }
-        for key, value in (
-            ("sentence_bleu", scored.bleu),
-            ("sentence_chrf", scored.chrf),
-            ("agreement", scored.agreement),
-        ):
-            if value is not None:
-                answers[name][key] = round(value, 2)
     return {
         "passage": text.id,
         "stage": stage,
@@ -402,6 +352,20 @@ def answer(
         "notes": [Language.of(language).say(key, **values) for key, values in text.notes],
         "models": answers,
     }
+
+
+def _scores(output: Output, stage: Stage) -> dict[str, float]:
+    """Against the reference or, of an own text, against its sentences translated one by one."""
+    from seqviz.scores import sentence_scores
+
+    if stage.french is not None:
+        scores = sentence_scores(output.text, stage.french)
+        return {f"sentence_{metric}": round(scores[metric], 2) for metric in METRICS}
+    if output.apart is None:
+        return {}
+    alike = output.text == output.apart
+    agreement = 100.0 if alike else sentence_scores(output.text, output.apart)["chrf"]
+    return {"agreement": round(agreement, 2)}
 
 
 # ---------------------------------------------------------------------------------------------
@@ -435,8 +399,10 @@ def _hint(said: str) -> str:
     return f'<p class="hint">{escape(said)}</p>'
 
 
-def _passage_choices(passages: list[dict[str, Any]], language: str) -> list[tuple[str, str]]:
-    choices = [(passage["title"][language], passage["id"]) for passage in passages]
+def _passage_choices(service: Service, first: str, language: str) -> list[tuple[str, str]]:
+    """The text that opens the page, the other everyday texts, the passages, one's own."""
+    texts = sorted(service.everyday(), key=lambda text: text["id"] != first)
+    choices = [(text["title"][language], text["id"]) for text in (*texts, *service.passages())]
     return [*choices, (Language.of(language).say("length.own"), OWN)]
 
 

@@ -1,6 +1,6 @@
 """What was measured over the whole test set: curves by length, and how they came about.
 
-Reads ``models/report/length.json`` and ``passages.json``, and trusts neither: a report that is missing,
+Reads ``models/report/length.json`` and does not trust it: a report that is missing,
 damaged, of another schema, or made with other weights is said to be so.
 """
 
@@ -184,22 +184,6 @@ def is_older(service: Service, report: Mapping[str, Any], names: Iterable[str] =
     if missing := known.keys() - report.get("models", {}).keys():
         raise KeyError(*missing)
     return Report.of(report).stale(known) is not None
-
-
-def chosen_passages(service: Service) -> tuple[str, str | None, bool] | None:
-    """From ``passages.json``: the passage with the median effect, one that goes the other way (or
-    None), and whether older weights were used; None where there is no such report."""
-    known = {passage["id"] for passage in service.passages()}
-    try:
-        report = service.report("passages")
-        if report is None or report["schema"] != 1 or report["first"] not in known:
-            return None
-        opposite = report.get("opposite")
-        if not isinstance(opposite, str) or opposite not in known - {report["first"]}:
-            opposite = None
-        return report["first"], opposite, is_older(service, report)
-    except (OSError, *DAMAGED):
-        return None
 
 
 def _only(said: str) -> str:

@@ -8,18 +8,20 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from seqviz import handwritten
 from seqviz.constants import MODEL_NAMES
 from seqviz.report import Report
 from seqviz.ui import growth
 from seqviz.ui.growth import Growth, Stage
+from seqviz.ui.outcomes import Output
 
 if TYPE_CHECKING:
     from seqviz.coverage import Lexicon, Word
     from seqviz.lab.gradient import Reach
     from seqviz.looking.saliency import Saliency
+    from seqviz.translating.notes import Note
     from seqviz.translating.result import Candidate, Translation
     from seqviz.translating.translator import Translator
 
@@ -32,29 +34,6 @@ MAX_BEAMS = 8
 BLEU_SETTINGS = "nrefs:1|case:mixed|eff:yes|tok:13a|smooth:exp"
 CHRF_SETTINGS = "nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no"
 """sacreBLEU's signatures of the sentence scores; a test holds them to what sacreBLEU says."""
-
-
-class Scored(NamedTuple):
-    """A translation of one stage of a growing text and what it was measured by.
-
-    Attributes:
-        translation: greedy.
-        bleu, chrf: sentence scores against the reference of the stage, 0 to 100; None without one.
-        agreement: of an own text, sentence chrF between this translation and those of its sentences
-            one by one, put together.
-        marks: for each English word, whether the translation has it; empty without a lexicon.
-    """
-
-    translation: Translation
-    bleu: float | None
-    chrf: float | None
-    agreement: float | None
-    marks: tuple[Word, ...]
-
-    @property
-    def found(self) -> tuple[int, int] | None:
-        """Words found and words judged; None where nothing was judged."""
-        return counted(self.marks)
 
 
 def counted(marks: Sequence[Word]) -> tuple[int, int] | None:
@@ -96,7 +75,8 @@ class Service:
         self._reports: dict[
             str, tuple[tuple[int, int], Any]
         ] = {}  # read again when the file changes
-        self._scored = _Cache(1024)
+        self._made = _Cache(1024)
+        self._stored: dict[tuple[str, str], list[Output] | None] = {}
         self._lexicon: Lexicon | None = None
         self._lexicon_read = threading.Event()
         self._latest = _Cache(1024)
@@ -268,46 +248,109 @@ class Service:
 
     # -- growing texts
 
-    def growth(self, passage: str) -> Growth:
-        """A passage by its id; see `passage`."""
-        return growth.passage(self.passage(passage))
+    def growth(self, id_: str) -> Growth:
+        """A hand-written text by its id.
 
-    def scored(self, name: str, stage: Stage) -> Scored:
-        """Greedy translation and scores of one stage."""
-        return self._score_stages(name, [stage])[0]
+        Raises:
+            KeyError: no such text; the message lists them.
+        """
+        everyday = {text["id"]: text for text in self.everyday()}
+        if isinstance(id_, str) and id_ in everyday:
+            return growth.everyday(everyday[id_])
+        return growth.passage(self.passage(id_))
 
-    def score_all(self, name: str, text: Growth) -> list[Scored]:
-        """All stages of a growing text; those not in the cache in one batch."""
-        return self._score_stages(name, text.stages)
+    def output(self, name: str, stage: Stage) -> Output:
+        """Greedy translation of one stage, made here."""
+        return self._outputs(name, [stage])[0]
 
-    def known(self, name: str, text: Growth) -> list[Scored | None]:
-        """The stages of a growing text, None for those that are not in the cache."""
-        return [self._scored.get((name, stage)) for stage in text.stages]
+    def outputs(self, name: str, text: Growth) -> list[Output]:
+        """All stages of a growing text; those not known in one batch."""
+        return self.stored(name, text) or self._outputs(name, text.stages)
 
-    def _score_stages(self, name: str, stages: Sequence[Stage]) -> list[Scored]:
-        scored = {stage: self._scored.get((name, stage)) for stage in stages}
-        missing = [stage for stage, found in scored.items() if found is None]
+    def known(self, name: str, text: Growth) -> list[Output | None]:
+        """The stages of a growing text, None for those that are not known yet."""
+        stored = self.stored(name, text)
+        return list(stored) if stored else [self._made.get((name, one)) for one in text.stages]
+
+    def stored(self, name: str, text: Growth) -> list[Output] | None:
+        """Outputs of an everyday text that were written down for the weights that are shown."""
+        key = (name, text.id)
+        if key not in self._stored:
+            outputs = (self.opening() or {}).get("outputs", {}).get(text.id, {}).get(name)
+            self._stored[key] = outputs and [
+                self._judged(stage, output, outputs["alone"][: len(stage.sentences)])
+                for stage, output in zip(text.stages, outputs["stages"], strict=True)
+            ]
+        return self._stored[key]
+
+    def opening(self) -> dict[str, Any] | None:
+        """``everyday.json``: the texts that open the page; None where it is damaged or not of the weights shown."""
+        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            report = self.report("everyday")
+            if report is None or report["schema"] != 1:
+                return None
+            trainings = {name: self.training(name) for name in MODELS}
+            if Report.of(report).stale(trainings, handwritten.everyday_digest()):
+                return None
+            for text in self.everyday():
+                found, outputs = report["found"][text["id"]], report["outputs"][text["id"]]
+                count = len(text["sentences"])
+                each = [outputs[name][kind] for name in MODELS for kind in ("alone", "stages")]
+                if any(len(row) != count for row in each) or found["found"] > found["judged"]:
+                    return None
+            float(report["mean"]), self.growth(report["first"]), bool(report["reads"])
+            return report
+        return None
+
+    def _outputs(self, name: str, stages: Sequence[Stage]) -> list[Output]:
+        made = {stage: self._made.get((name, stage)) for stage in stages}
+        missing = [stage for stage, output in made.items() if output is None]
         if missing:
             texts = [text for stage in missing for text in (stage.english, *stage.sentences)]
-            made = self._translate_each(name, texts)
+            translated = self._translate_each(name, texts)
             for stage in missing:
-                scored[stage] = self._score(stage, made)
-                self._scored.put((name, stage), scored[stage])
-        return [scored[stage] for stage in stages]
+                alone = [translated[sentence].text for sentence in stage.sentences]
+                whole = translated[stage.english]
+                made[stage] = self._judged(stage, whole.text, alone, whole.notes)
+                self._made.put((name, stage), made[stage])
+        return [output for stage in stages if (output := made[stage])]
 
-    def _score(self, stage: Stage, made: Mapping[str, Translation]) -> Scored:
-        from seqviz.scores import sentence_scores
+    def judged(
+        self, name: str, stage: Stage, made: Sequence[Translation], num_beams: int
+    ) -> Output:
+        """A visitor's text, translated as a whole, beside its sentences alone.
 
-        translation = made[stage.english]
-        text = translation.text
-        bleu = chrf = agreement = None
-        if stage.french is not None:
-            scores = sentence_scores(text, stage.french)
-            bleu, chrf = scores["bleu"], scores["chrf"]
-        if len(stage.sentences) > 1:
-            alone = " ".join(made[s].text for s in stage.sentences if made[s].text)
-            agreement = 100.0 if text == alone else sentence_scores(text, alone)["chrf"]
-        return Scored(translation, bleu, chrf, agreement, self.marks(stage.english, text))
+        Args:
+            made: translations of its paragraphs.
+        """
+        alone = [self.translate(name, s, num_beams).text for s in stage.sentences]
+        notes = [note for translation in made for note in translation.notes]
+        return self._judged(stage, "\n\n".join(one.text for one in made), alone, notes)
+
+    def _judged(
+        self, stage: Stage, text: str, alone: Sequence[str], notes: Sequence[Note] | None = None
+    ) -> Output:
+        """An output with the marks of its words.
+
+        Args:
+            alone: the output of each sentence of the stage alone.
+            notes: None takes those that the text itself tells.
+        """
+        from seqviz.text_languages import LanguagePair
+        from seqviz.translating.output import oddities
+
+        if notes is None:
+            pair = LanguagePair.of("en", "fr")
+            notes = oddities(stage.english, text, text.split(), pair, None)
+        pairs = zip(stage.sentences, alone, strict=True)
+        marks = [word for sentence, output in pairs for word in self.marks(sentence, output)]
+        return Output(
+            text,
+            self.marks(stage.english, text),
+            tuple(marks),
+            " ".join(filter(None, alone)) if len(stage.sentences) > 1 else None,
+            tuple(notes),
+        )
 
     # -- words found
 
@@ -360,6 +403,10 @@ class Service:
             except (OSError, ValueError):
                 self._training[name] = {}
         return self._training[name]
+
+    def everyday(self) -> list[dict[str, Any]]:
+        """Everyday texts: ``id, title, sentences`` of ``{english, french, chinese}``."""
+        return handwritten.texts("everyday")
 
     def passages(self) -> list[dict[str, Any]]:
         """Growing passages: ``id, register, title, stages`` of ``{english, french, chinese}``."""

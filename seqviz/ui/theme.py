@@ -14,13 +14,15 @@ from seqviz.ui import stepping
 
 _HERE = Path(__file__).parent
 _COLOURS = " ".join(f"--{name}: {style.color};" for name, style in MODEL_STYLES.items())
-_SHEETS = "\n".join((_HERE / name).read_text(encoding="utf-8") for name in ("page.css", "lab.css"))
+_SHEETS = "\n".join(
+    (_HERE / name).read_text(encoding="utf-8") for name in ("page.css", "lanes.css", "lab.css")
+)
 CSS = f":root {{ {_COLOURS} }}\n{_SHEETS}"
 """A model's colour is the CSS variable of its name, ``--lstm-attention``; the dark page lightens it."""
 
 _SCRIPT = "\n".join(
     (_HERE / name).read_text(encoding="utf-8")
-    for name in ("page.js", "queue.js", "length.js", "links.js")
+    for name in ("page.js", "queue.js", "length.js", "story.js", "links.js")
 )
 _QUEUE = {
     language: {
@@ -30,7 +32,11 @@ _QUEUE = {
     for language in LANGUAGES
 }
 _SCRIPT += f"\nwindow.seqviz.followQueue({json.dumps(_QUEUE)});"
-HEAD = f"<script>{_SCRIPT}</script>{heatmap.HEAD}{stepping.HEAD}"
+# What stands around the page Gradio's CSS cannot reach: it puts a class inside of it before each selector.
+_FRAME = (
+    "@media (max-width: 640px) { .gradio-container > .main.app { padding: 6px 12px !important; } }"
+)
+HEAD = f"<script>{_SCRIPT}</script><style>{_FRAME}</style>{heatmap.HEAD}{stepping.HEAD}"
 
 
 def language_script() -> str:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
 from seqviz import handwritten
 from seqviz.drawing.styles import escape
 from seqviz.language import LANGUAGES, Language
-from seqviz.ui import cards, growth, marking
+from seqviz.ui import cards, curves, growth, lanes, story
 from seqviz.ui.growth import MAX_CHARACTERS, paragraphs
+from seqviz.ui.lanes import Shown
+from seqviz.ui.outcomes import Output
 from seqviz.ui.service import MAX_BEAMS, MODELS, Service, counted
 from seqviz.ui.tab import DOWNLOAD_JS, MODEL_EVENT, QUICK_EVENT, Spoken, Tab, beam_choices, endpoint
+
+if TYPE_CHECKING:
+    from seqviz.translating.result import Translation
 
 _EXAMPLE_JS = """
 element.addEventListener('click', event => {
@@ -30,36 +35,29 @@ def tab(service: Service, language: gr.Radio) -> Tab:
     """Make the tab inside the current ``gr.Tab``."""
     spoken = Spoken()
     examples = service.examples()
-    spoken.make(gr.HTML, {"value": _lead})
-    text = spoken.make(
-        gr.Textbox,
-        {"label": "translate.box", "placeholder": "translate.placeholder"},
-        value=examples[0]["english"],
-        lines=3,
-        max_lines=12,
-        elem_id="source",
-        autofocus=False,
-    )
-    gloss = gr.HTML(elem_id="gloss")
-    with gr.Row(elem_classes="actions"):
+    with gr.Row(elem_classes="ask"):
+        text = spoken.make(
+            gr.Textbox,
+            {"label": "translate.box", "placeholder": "translate.placeholder"},
+            value="",
+            lines=1,
+            max_lines=8,
+            show_label=False,
+            scale=1,
+            min_width=160,
+            elem_id="source",
+            autofocus=False,
+        )
         button = spoken.make(
             gr.Button,
             {"value": "translate.button"},
             variant="primary",
-            min_width=140,
+            scale=0,
+            min_width=100,
             elem_id="translate",
         )
-        beams = spoken.make(
-            gr.Radio,
-            {"label": "translate.beams", "choices": beam_choices},
-            value=1,
-            container=False,
-            min_width=200,
-            elem_id="beams",
-        )
-        longer = gr.Button(
-            Language.of("en").say("translate.longer"), min_width=180, elem_id="longer"
-        )
+    message = gr.HTML(elem_id="message", js_on_load=_EXAMPLE_JS)
+    answers = gr.HTML(partial(story.opening, service)("en"), elem_id="cards")
     with gr.Row(elem_classes="examples"):
         example_buttons = [
             spoken.make(
@@ -70,23 +68,33 @@ def tab(service: Service, language: gr.Radio) -> Tab:
             )
             for example in examples
         ]
-    message = gr.HTML(elem_id="message", js_on_load=_EXAMPLE_JS)
-    found = gr.HTML(elem_id="found")
-    answers = gr.HTML(_grid(service, {}, "en"), elem_id="cards")
-    spoken.make(gr.HTML, {"value": partial(_legend, service)})
     with gr.Row(elem_classes="actions"):
+        beams = spoken.make(
+            gr.Radio,
+            {"label": "translate.beams", "choices": beam_choices},
+            value=1,
+            container=False,
+            min_width=200,
+            elem_id="beams",
+        )
         send = spoken.make(
             gr.Button, {"value": "card.send"}, size="sm", min_width=160, elem_id="send"
         )
+        longer = gr.Button(
+            Language.of("en").say("translate.longer"), min_width=180, elem_id="longer"
+        )
+    spoken.make(gr.HTML, {"value": partial(_legend, service)})
+    # The opening's "Why?" presses it; see story.js.
+    onward = gr.Button("", visible="hidden", elem_id="to-attention")
     file = gr.JSON(visible=False)
 
-    def draw(source: str, num_beams: int, chosen: str) -> Iterator[tuple[str, str, str, str]]:
-        yield from draw_cards(service, source, num_beams, chosen)
+    def draw(source: str, num_beams: int, chosen: str) -> Iterator[tuple[str, str]]:
+        yield from draw_lanes(service, source, num_beams, chosen)
 
     event: dict[str, Any] = {
         "fn": draw,
         "inputs": [text, beams, language],
-        "outputs": [message, gloss, found, answers],
+        "outputs": [message, answers],
         "show_progress": "hidden",
         "trigger_mode": "always_last",
         "api_visibility": "private",
@@ -108,7 +116,9 @@ def tab(service: Service, language: gr.Radio) -> Tab:
 
     def make_card(source: str, num_beams: int, chosen: str, request: gr.Request) -> dict[str, str]:
         link = str(request.headers.get("referer", "")).partition("?")[0]
-        return share_card(service, source, num_beams, chosen, link)
+        typed = paragraphs(source or "")
+        text = source if typed else story.text_of(service).stages[-1].english
+        return share_card(service, text, num_beams, chosen, link)
 
     send.click(
         make_card,
@@ -149,12 +159,14 @@ def tab(service: Service, language: gr.Radio) -> Tab:
 
     endpoint(translate, **MODEL_EVENT)
 
-    parts = {"text": text, "longer": longer}
+    parts = {"text": text, "longer": longer, "onward": onward}
     return Tab(spoken=spoken, show=[event], parts=parts)
 
 
-def connect(translate_tab: Tab, length_tab: Tab, tabs: gr.Tabs) -> None:
-    """Let the button under the text lead to the Length tab, with the text if it can grow."""
+def connect(
+    service: Service, translate_tab: Tab, length_tab: Tab, attention_tab: Tab, tabs: gr.Tabs
+) -> None:
+    """Let buttons lead on with the text: to the Length tab, if it can grow, and to Attention."""
     source, target = translate_tab.parts, length_tab.parts
     source["longer"].click(
         _to_length,
@@ -162,6 +174,14 @@ def connect(translate_tab: Tab, length_tab: Tab, tabs: gr.Tabs) -> None:
         outputs=[tabs, target["passage"], target["own"]],
         **QUICK_EVENT,
     ).then(**target["fit"]).then(**target["show"])
+
+    def to_attention(typed: str) -> tuple[Any, str]:
+        own = " ".join(paragraphs(typed or ""))
+        return gr.Tabs(selected="attention"), own or story.part(service)
+
+    source["onward"].click(
+        to_attention, source["text"], [tabs, attention_tab.parts["text"]], **QUICK_EVENT
+    ).then(**attention_tab.parts["draw"])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -209,46 +229,40 @@ def too_long(text: str, language: str) -> str | None:
 # What comes out
 
 
-def draw_cards(
+def draw_lanes(
     service: Service, source: str | None, num_beams: int, language: str
-) -> Iterator[tuple[str, str, str, str]]:
-    """Message, gloss, words found and cards, which fill as the models finish."""
+) -> Iterator[tuple[str, str]]:
+    """Message and lanes, which fill as the models finish; the text that opens the page for no text."""
     source = source or ""
     if problem := too_long(source, language):
-        yield cards.problem(problem), "", "", _empty_grid(service, language, "card.refused")
+        yield cards.problem(problem), ""
         return
     texts = paragraphs(source)
     if not texts:
-        yield "", "", "", _empty_grid(service, language)
+        for drawn in story.draw(service, language):
+            yield "", drawn
         return
-    gloss = _gloss(service, source, language)
-    message = ""
-    shown: dict[str, str] = {}
-    plain = " ".join(" ".join(texts).split())
-    marks: dict[str, Any] = {}
+    text = growth.whole(source)
+    outputs: dict[str, list[Output | None]] = {name: [None] for name in MODELS}
+    shown = Shown(service, text, language, outputs)
+    spent: dict[str, list[Translation]] = {}
+    message = _meaning(service, source, language)
 
-    def picture() -> tuple[str, str, str, str]:
-        found = marking.summary(plain, marks, language) if service.lexicon() else ""
-        return message, gloss, found, _grid(service, shown, language)
+    def picture() -> tuple[str, str]:
+        more = _more(service, spent, language)
+        return message, f'<div aria-live="polite">{lanes.lanes(shown)}</div>{more}'
 
     yield picture()
     for name in MODELS:
         try:
             translations = service.translate_paragraphs(name, texts, num_beams)
-        except (RuntimeError, ValueError) as error:  # shown in the card as what it says
-            shown[name] = cards.card(name, language, cards.problem(str(error)))
+            outputs[name] = [service.judged(name, text.stages[0], translations, num_beams)]
+        except (RuntimeError, ValueError) as error:  # shown in the lane as what it says
+            shown.failed[name] = str(error)
         else:
-            shown[name] = cards.card(
-                name,
-                language,
-                cards.target(translations, language, service.meanings)
-                + cards.notes(translations, language),
-                footer=f"{cards.speed(translations, language)}<br>"
-                + cards.budget(service.training(name), language),
-            )
+            spent[name] = translations
             if any(note.kind == "language" for item in translations for note in item.notes):
                 message = _hint(service, source, language)
-            marks[name] = service.marks(plain, " ".join(item.text for item in translations))
         yield picture()
 
 
@@ -300,21 +314,17 @@ def answer(service: Service, text: Any, beams: Any) -> dict[str, dict[str, Any]]
     return answers
 
 
-def _grid(service: Service, shown: dict[str, str], language: str) -> str:
-    """All four cards; those not in `shown` wait for their model."""
-    every = [shown.get(name) or _waiting_card(service, name, language) for name in MODELS]
-    return f'<div class="cards" aria-live="polite">{"".join(every)}</div>'
-
-
-def _waiting_card(service: Service, name: str, language: str) -> str:
-    said = Language.of(language).say("card.working" if service.loaded(name) else "card.loading")
-    body = f'<p class="waiting">{escape(said)}<span class="dots" aria-hidden="true"></span></p>'
-    return cards.card(name, language, body, busy=True)
-
-
-def _empty_grid(service: Service, language: str, key: str = "card.empty") -> str:
-    body = f'<p class="waiting">{escape(Language.of(language).say(key))}</p>'
-    return _grid(service, {name: cards.card(name, language, body) for name in MODELS}, language)
+def _more(service: Service, spent: Mapping[str, list[Translation]], language: str) -> str:
+    """Time, training and score of each model, folded."""
+    rows = [
+        f"<li>{curves.key(name)}<b>{escape(Language.of(language).say(f'model.{name}'))}</b> "
+        f"{cards.speed(translations, language)} · {cards.budget(service.training(name), language)}</li>"
+        for name, translations in spent.items()
+    ]
+    if not rows:
+        return ""
+    said = escape(Language.of(language).say("translate.more"))
+    return f'<details><summary>{said}</summary><ul class="spent">{"".join(rows)}</ul></details>'
 
 
 def _hint(service: Service, source: str, language: str) -> str:
@@ -331,7 +341,7 @@ def _hint(service: Service, source: str, language: str) -> str:
     return f'<div class="hint">{said}{buttons}</div>'
 
 
-def _gloss(service: Service, source: str, language: str) -> str:
+def _meaning(service: Service, source: str, language: str) -> str:
     """The Chinese meaning of an example, on the Chinese page."""
     if language != "zh":
         return ""
@@ -342,10 +352,6 @@ def _gloss(service: Service, source: str, language: str) -> str:
     if plain not in known:
         return ""
     return f'<p class="gloss">{escape(Language.of(language).say("translate.gloss", text=known[plain]))}</p>'
-
-
-def _lead(language: str) -> str:
-    return f'<p class="lead">{escape(Language.of(language).say("translate.lead"))}</p>'
 
 
 def _legend(service: Service, language: str) -> str:
@@ -361,7 +367,6 @@ def _legend(service: Service, language: str) -> str:
     else:
         bleu = say("translate.numbers_bleu_unknown")
     return (
-        f'<p class="legend">{escape(say("translate.legend"))}</p>'
         f"<details><summary>{escape(say('translate.numbers'))}</summary>"
         f"<p>{escape(say('translate.numbers_text', bleu=bleu))}</p></details>"
     )
