@@ -32,11 +32,11 @@ from seqviz.report import read_training, weights_of  # noqa: E402
 # All that is known of the page.
 PAGE, TAB = "?lang={language}", 1
 SLIDER = "#length-slider input[type=range]"
-TOP, BOTTOM = "#walk", "#stage-cards .card[data-model]:visible"
+TOP, BOTTOM = "#walk", "#stage-cards .lane"
 """The picture reaches from the top of the first to the foot of the last of the second."""
-LEFT_OUT = "#stage-cards .reference, #stage-cards .legend"
+LEFT_OUT = "#stage-cards .legend"
 READY = """() => {
-  const lanes = [...document.querySelectorAll('#stage-cards [data-model]')];
+  const lanes = [...document.querySelectorAll('#stage-cards .lane')];
   return lanes.length && lanes.every(lane => lane.ariaBusy === null);
 }"""
 

@@ -16,7 +16,7 @@ from seqviz.drawing.inline import as_element
 from seqviz.lab.gradient import Reach
 from seqviz.language import Language
 from seqviz.translating.translator import Translator
-from seqviz.ui import experiments, lab, telephone
+from seqviz.ui import experiments, lab, story, telephone
 from seqviz.ui.service import MODELS, Service
 from seqviz.ui.translate import is_own
 
@@ -147,7 +147,7 @@ def test_a_model_that_is_missing_is_said(translators, tmp_path: Path):
 
 def test_the_first_text_is_near_forty_words(service):
     text = lab.first_text(service)
-    stages = [stage["english"] for passage in service.passages() for stage in passage["stages"]]
+    stages = [stage.english for stage in story.text_of(service).stages]
     assert text in stages and abs(len(text.split()) - lab.FIRST_WORDS) <= 4
 
 
