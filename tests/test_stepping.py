@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from typing import Any
 from xml.etree import ElementTree
 
@@ -215,6 +216,74 @@ def test_what_cannot_be_gone_on_from(translators: dict[str, Translator]) -> None
         translator.translate_from([SENTENCE], [7])  # type: ignore[arg-type]
     ids = torch.tensor(translator.translate(SENTENCE).target_ids[:2])
     same(translator.translate_from(SENTENCE, ids), translator.translate(SENTENCE))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", MODEL_NAMES)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"num_beams": 3, "length_penalty": 2.0},
+        {"do_sample": True, "seed": 3, "temperature": 2.0},
+        {"max_new_tokens": 5},
+        {"num_beams": 3, "num_return_sequences": 2, "max_new_tokens": 6},
+        {"do_sample": True, "num_return_sequences": 3},
+        {"bad_words": ["le"]},
+        {"force_words": ["le"], "num_beams": 2},
+    ],
+)
+def test_going_on_takes_what_translate_takes(
+    name: str, options: dict[str, Any], translators: dict[str, Translator]
+) -> None:
+    """Any beginning is kept under every option; without one it is `translate`."""
+    translator = translators[name]
+    plain = translator.translate(SENTENCE, **options)
+    again = translator.translate_from(SENTENCE, [], **options)
+    (piece,) = translator.tokenizer.convert_tokens_to_ids(["\u2581la"])
+    found = translator.translate_from(SENTENCE, [piece, piece], **options)
+    if "num_return_sequences" not in options:
+        plain, again, found = [plain], [again], [found]
+    assert [one.target_ids for one in again] == [one.target_ids for one in plain]
+    assert 1 <= len(found) <= options.get("num_return_sequences", 1)
+    for one in found:
+        assert one.target_ids[:2] == (piece, piece)
+        assert len(one.target_ids) <= options.get("max_new_tokens", 100)
+        assert "forced" in {note.kind for note in one.notes}
+        if {"force_words", "bad_words"} & options.keys():
+            held = re.search(r"(?<![^\W_])[lL]e(?![^\W_])", one.text) is not None
+            assert held == ("force_words" in options)
+        total = sum(one.token_log_probs)
+        size = len(one.target_ids) ** options.get("length_penalty", 1.0)
+        assert one.score == pytest.approx(total / size)
+        steps = translator.candidates(one, 300)
+        own = [{c.token_id: c.log_prob for c in step}[t] for step, t in zip(steps, one.target_ids)]
+        assert one.token_log_probs == pytest.approx(own, abs=1e-4)
+        assert bool(one.attentions) == bool(translator.attention_kinds)
+
+
+def test_what_going_on_refuses_as_translate_does(translators: dict[str, Translator]) -> None:
+    translator = translators["lstm"]
+    la, le = translator.tokenizer.convert_tokens_to_ids(["\u2581la", "\u2581le"])
+    for options, message in [
+        ({"temperature": 2.0}, "expected do_sample with temperature"),
+        ({"do_sample": True, "num_beams": 2}, "expected num_beams 1 with do_sample"),
+        ({"num_return_sequences": 2}, "num_return_sequences up to num_beams"),
+        ({"bad_words": "le"}, "expected bad_words as a list"),
+        ({"max_new_tokens": 1}, "expected at most 1 prefix_ids .* got 2; give fewer"),
+        ({"bad_words": ["la"]}, "that hold none of bad_words, got one up to place 1; give fewer"),
+        ({"bad_words": ["le"], "max_new_tokens": 2}, "none of bad_words, got one up to place 1"),
+        ({"force_words": ["la"], "bad_words": ["la"]}, "not both in force_words and bad_words"),
+        ({"force_words": ["boat"], "max_new_tokens": 3}, "force_words"),
+    ]:
+        with pytest.raises((ValueError, TypeError), match=message):
+            translator.translate_from(SENTENCE, [la, le], **options)
+    with pytest.raises(ValueError, match="all force_words and no bad_words, found none"):
+        translator.translate_from(SENTENCE, [la, le, 0], force_words=["boat"])
+    with pytest.raises(TypeError, match="unexpected keyword argument 'beams'"):
+        translator.translate_from(SENTENCE, [la], beams=3)  # type: ignore[call-overload]
+    # A word that goes on in the beginning is not held yet.
+    found = translator.translate_from(SENTENCE, [la, le], bad_words=["le"], attention=False)
+    assert found.target_ids[:2] == (la, le)
+    assert found.attentions == {}
 
 
 # ---------------------------------------------------------------------------------------------

@@ -330,7 +330,8 @@ class TransformerStepper:
             x = add_and_norm(x, layer.own.out(attended.reshape(rows, -1)), layer.own_norm)
 
             cross_query = layer.cross.query(x).view(rows, layer.cross.num_heads, 1, -1)
-            attended = attend(cross_query, *source, state.source_bias)
+            keys, values = source  # (N, H, S, K)
+            attended = attend(cross_query, keys, values, state.source_bias)
             x = add_and_norm(x, layer.cross.out(attended.reshape(rows, -1)), layer.cross_norm)
 
             x = add_and_norm(x, feed_forward(x, layer), layer.final_norm)

@@ -42,6 +42,7 @@ def n_best(
     ranking: Ranking,
     start_token_id: int,
     forbidden_token_ids: tuple[int, ...],
+    prefix: tuple[int, ...] = (),
     rationed_token_id: int | None = None,
     ration: int = 0,
 ) -> list[Hypothesis]:
@@ -54,9 +55,10 @@ def n_best(
         input_ids, attention_mask: of one sentence, (1, S).
         limit: most target tokens, at least ``words.needs()[words.START]``.
         words: that every output holds.
+        prefix: as of `search.greedy`.
         ration: of `rationed_token_id`.
     Returns:
-        the best first; none only where `bad_words` leave no way.
+        the best first; none only where `bad_words` or `prefix` leave no way.
     """
     device = input_ids.device
     state = stepper.start(input_ids, attention_mask, limit)
@@ -64,6 +66,7 @@ def n_best(
         [limit - 1],  # the last token is the end: a bad word must not be complete before it
         device,
         forbidden_token_ids=forbidden_token_ids,
+        prefix=prefix,
         rationed_token_id=rationed_token_id,
         rations=[ration],
         bad_words=bad_words,

@@ -17,7 +17,7 @@ from seqviz.constants import MAX_TARGET_PIECES
 from seqviz.data import tokenizer as tokenizers
 from seqviz.pieces import Pieces
 from seqviz.translating import constrained, search
-from seqviz.translating.inputs import Unit, output_limit
+from seqviz.translating.inputs import Unit, check_prefix, output_limit
 from seqviz.translating.search import Hypothesis
 from seqviz.translating.words import NEVER, Vocabulary, Watch
 
@@ -195,6 +195,31 @@ class Search:
                 )
         return watch
 
+    def check_prefix(self, prefix: tuple[int, ...], unit: Unit) -> None:
+        """The output for a source can begin with these ids.
+
+        Raises:
+            ValueError: it cannot; the message says why.
+        """
+        limit = self.decoding.limit(unit)
+        check_prefix(self.tokenizer, prefix, limit, self._ration(unit))
+        if self.bad_words is None:
+            return
+        state = Watch.START
+        for place, id_ in enumerate(prefix):
+            state = int(self.bad_words.after(state)[id_])
+            at_limit = place == limit - 1
+            held = self.bad_words.would_be_held() if at_limit else self.bad_words.is_held()
+            if held[state]:
+                raise ValueError(
+                    f"expected prefix_ids that hold none of bad_words, got one up to place {place}; "
+                    "give fewer, or leave the word out"
+                )
+
+    def _ration(self, unit: Unit) -> int:
+        """How many unknown pieces an output may hold."""
+        return unit.ids.count(self.tokenizer.unk_token_id) if self.copies_unknown else 0
+
     def __call__(
         self,
         stepper: Stepper,
@@ -211,13 +236,14 @@ class Search:
             input_ids, mask: of the units, (B, S).
             prefix: what every output begins with.
         """
-        asked, unk = self.decoding, self.tokenizer.unk_token_id
+        asked = self.decoding
         limits = [asked.limit(unit) for unit in units]
-        rations = [unit.ids.count(unk) if self.copies_unknown else 0 for unit in units]
+        rations = [self._ration(unit) for unit in units]
         settings: dict[str, Any] = {
             "start_token_id": start_token_id,
             "forbidden_token_ids": (self.tokenizer.pad_token_id,),
-            "rationed_token_id": unk,
+            "rationed_token_id": self.tokenizer.unk_token_id,
+            "prefix": prefix,
             "bad_words": self.bad_words,
         }
         text_of = self._text if asked.num_results > 1 else tuple
@@ -237,7 +263,7 @@ class Search:
                 )
                 for row, size in enumerate(len(unit.ids) + 1 for unit in units)
             ]
-        settings |= {"prefix": prefix, "eos_token_id": self.tokenizer.eos_token_id}
+        settings["eos_token_id"] = self.tokenizer.eos_token_id
         if asked.num_beams > 1:
             return search.n_best(
                 stepper, input_ids, mask, limits, ranking=ranking, rations=rations, **settings
@@ -273,7 +299,7 @@ class Search:
         if not found:
             raise ValueError(
                 f"expected an output of {limit} pieces with all force_words and no bad_words, found none; "
-                "give a larger max_new_tokens, more beams or fewer words"
+                "give a larger max_new_tokens, more beams, fewer words or fewer prefix_ids"
             )
         return found
 

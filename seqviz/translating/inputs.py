@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,17 +131,31 @@ def ids_of_pairs(
     return list(zip(*sides, strict=True))
 
 
-def check_prefix(tokenizer: Any, prefix: tuple[int, ...], unit: Unit) -> None:
-    """The output for a source can begin with these ids.
+def whole_numbers(name: str, values: Iterable[Any]) -> tuple[int, ...]:
+    """Numbers of any whole type as Python's own.
 
+    Raises:
+        TypeError: others; the message calls them `name`.
+    """
+    try:
+        return tuple(map(operator.index, values))
+    except TypeError as error:
+        raise TypeError(f"expected {name} as whole numbers: {error}") from None
+
+
+def check_prefix(tokenizer: Any, prefix: tuple[int, ...], limit: int, ration: int) -> None:
+    """An output can begin with these ids.
+
+    Args:
+        limit: most tokens of the output.
+        ration: most unknown pieces in it.
     Raises:
         ValueError: it cannot; the message says which id is wrong, and where.
     """
-    limit = output_limit(len(unit.ids))
     size, end = len(tokenizer), tokenizer.eos_token_id
     unk = tokenizer.unk_token_id
     forbidden = {tokenizer.pad_token_id: tokenizer.pad_token}
-    if prefix.count(unk) > unit.ids.count(unk):
+    if prefix.count(unk) > ration:
         forbidden[unk] = tokenizer.unk_token
     for place, id_ in enumerate(prefix):
         if not 0 <= id_ < size:

@@ -8,7 +8,6 @@ Shapes: `B` sentences, `S` source length, `T` target length, `L` layers, `H` hea
 
 from __future__ import annotations
 
-import operator
 import os
 import time
 from collections.abc import Sequence
@@ -196,14 +195,19 @@ class Translator:
             return best[0] if single else best
         return results[0] if single else results
 
+    @overload
     def translate_from(
-        self,
-        text: str | Translation,
-        prefix_ids: Sequence[int],
-        num_beams: int = 1,
-        *,
-        attention: bool | None = None,
-    ) -> Translation:
+        self, text: str | Translation, prefix_ids: Sequence[int], num_beams: int = 1, *,
+        num_return_sequences: None = None, **rest: Unpack[Options],
+    ) -> Translation: ...  # fmt: skip
+    @overload
+    def translate_from(
+        self, text: str | Translation, prefix_ids: Sequence[int], num_beams: int = 1, *,
+        num_return_sequences: int, **rest: Unpack[Options],
+    ) -> list[Translation]: ...  # fmt: skip
+    def translate_from(
+        self, text: str | Translation, prefix_ids: Sequence[int], num_beams: int = 1, **rest: Any
+    ) -> Translation | list[Translation]:
         """Translate with a given beginning: search goes on from `prefix_ids`.
 
         The log-probabilities of the given tokens are the model's own. A beginning that closes with the end
@@ -214,31 +218,28 @@ class Translator:
             text: English text that is read at once, or a translation of it (only its source is used).
             prefix_ids: vocabulary ids of the first target tokens, such as ``translation.target_ids[:3]``.
             num_beams: 1 for greedy search.
-            attention: keep attention weights; None keeps them.
+            rest: the others of `translate`, with the same meaning; the given tokens count as chosen ones.
         Raises:
             TypeError: something that is not text, ids that are not whole numbers.
-            ValueError: a number of beams out of range, a text that is read in several parts or empty, ids
-                that no output can begin with.
+            ValueError: as `translate`; a text that is read in several parts or empty, ids that no output can
+                begin with.
         """
-        asked = Decoding(num_beams)
+        asked = Decoding(num_beams, **{k: v for k, v in rest.items() if k != "attention"})
         plan = self._plan_of(text)
-        try:
-            prefix = tuple(map(operator.index, prefix_ids))
-        except TypeError as error:
-            raise TypeError(f"expected prefix_ids as whole numbers: {error}") from None
+        prefix = inputs.whole_numbers("prefix_ids", prefix_ids)
         inputs.check_one_part(plan)
         if not prefix:
-            return self.translate(plan.text, num_beams, attention=attention)
+            return self.translate(plan.text, num_beams, **rest)
         if not plan.units:
             raise ValueError(
                 "expected a text to translate, got an empty one; give a text, or no prefix_ids"
             )
-        (unit,) = plan.units
-        inputs.check_prefix(self.tokenizer, prefix, unit)
-        keep = attention is None or attention
         way = Search(asked, self.tokenizer)
-        (translation,) = self._assemble(plan, self._translate_batch([unit], way, keep, prefix))
-        return replace(translation, notes=(notes.forced(len(prefix)), *translation.notes))
+        way.check_prefix(prefix, plan.units[0])
+        keep = rest.get("attention") is not False
+        outputs = self._assemble(plan, self._translate_batch([*plan.units], way, keep, prefix))
+        found = [replace(o, notes=(notes.forced(len(prefix)), *o.notes)) for o in outputs]
+        return found[0] if asked.num_return_sequences is None else found
 
     @forced.inference
     def candidates(
