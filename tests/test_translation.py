@@ -425,6 +425,25 @@ def test_sentences_hold_all_of_the_text(text: str) -> None:
         assert not first.islower() or begins.islower() or one[-1] in "。！？\"')"
 
 
+CAPITALS = (
+    "Dr. Weber is here.|Mr. and Mrs. Lee (of St. Ives) left!|J. R. R. Tolkien wrote it.|He met J. Brown.|Nobody.|"
+    '"Stop!"|He said "I will."|"Why not?"|(It was late.)|See e.g. Fig. 3 and No. 5.|Prices rose 2.5 %.|'
+    "Bring pens, paper, etc. and come.|Who is it?!|Été 2020 was hot.|12 of them came.|[Then] he slept…!"
+).split("|")
+SMALL = "the cat sleeps.|is it late?|dr. weber came to see us!|bring pens, etc. and come.".split(
+    "|"
+)
+CHINESE = "她走了。|“你好！”|他说：是吗？|对。|他（昨天）来了！！|Dr. Wang 在这里。".split("|")
+
+
+@given(st.data())
+@settings(max_examples=200)
+def test_sentences_put_together_come_apart_again(data: st.DataObject) -> None:
+    pool, between = data.draw(st.sampled_from([(CAPITALS, " "), (SMALL, " "), (CHINESE, "")]))
+    sentences = data.draw(st.lists(st.sampled_from(pool), min_size=1, max_size=6))
+    assert split_sentences(between.join(sentences)) == sentences
+
+
 def test_a_long_text_is_not_read_again_for_every_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     read = []
     ends = inputs._ends

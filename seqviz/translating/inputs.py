@@ -187,7 +187,7 @@ def check_prefix(tokenizer: Any, prefix: tuple[int, ...], limit: int, ration: in
 _STOPS, _STOPS_ALONE = ".!?؟۔։।॥።፧", "。！？｡။།។៕"
 """Full stops of the world: those that need a space after them, those that need none."""
 _SENTENCE_END = re.compile(
-    rf"""(?<=[{_STOPS}])["')\]]* (?=["'(\[]*(\S))|[{_STOPS_ALONE}]+["'”’」』）)]* ?(?=.)"""
+    rf"""(?<=[{_STOPS}])["')\]]* (?=["'(\[]*(\S))|[{_STOPS_ALONE}]++["'”’」』）)]*+ ?(?=.)"""
 )
 """Group 1 is the first character after a stop that needs a space."""
 _GREEK_END = re.compile(r"""(?<=[.!?;])["')\]]* (?=["'(\[]*(\S))""")
@@ -195,7 +195,7 @@ _GREEK_END = re.compile(r"""(?<=[.!?;])["')\]]* (?=["'(\[]*(\S))""")
 
 
 _ABBREVIATION = re.compile(
-    r"""(?:^|[\s("'[])(?:Mr|Mrs|Ms|Messrs|Dr|Prof|St|Rev|Gen|Col|Capt|Lt|Sgt|Hon|e\.g|i\.e|cf|vs"""
+    r"""(?:^|[\s("'[])(?:[Mm]r|[Mm]rs|[Mm]s|Messrs|[Dd]r|[Pp]rof|St|Rev|Gen|Col|Capt|Lt|Sgt|Hon|e\.g|i\.e|cf|vs"""
     r"""|(?:[A-Z]\.)*[A-HJ-Z])\.["')\]]*$"""
 )
 """A full stop that seldom ends a sentence: after a title, an initial or a short form."""
