@@ -292,14 +292,11 @@ class Service:
             trainings = {name: self.training(name) for name in MODELS}
             if Report.of(report).stale(trainings, handwritten.everyday_digest()):
                 return None
-            for text in self.everyday():
-                found, outputs = report["found"][text["id"]], report["outputs"][text["id"]]
-                count = len(text["sentences"])
-                each = [outputs[name][kind] for name in MODELS for kind in ("alone", "stages")]
-                if any(len(row) != count for row in each) or found["found"] > found["judged"]:
-                    return None
-            float(report["mean"]), self.growth(report["first"]), bool(report["reads"])
-            return report
+            if not isinstance(report["reads"], bool) or not 0 <= report["mean"] <= 1:
+                return None
+            self.growth(report["first"])
+            whole = all(_is_whole(text, report) for text in self.everyday())
+            return report if whole else None
         return None
 
     def _outputs(self, name: str, stages: Sequence[Stage]) -> list[Output]:
@@ -468,6 +465,14 @@ class Service:
     def examples(self) -> list[dict[str, Any]]:
         """Example sentences: ``id, english, french, chinese``."""
         return handwritten.texts("examples")
+
+
+def _is_whole(text: Mapping[str, Any], report: Mapping[str, Any]) -> bool:
+    """Every model's outputs of an everyday text are there, one a sentence and one a stage."""
+    found, outputs = report["found"][text["id"]], report["outputs"][text["id"]]
+    rows = [outputs[name][kind] for name in MODELS for kind in ("alone", "stages")]
+    count = len(text["sentences"])
+    return found["found"] <= found["judged"] and all(len(row) == count for row in rows)
 
 
 class _Cache:
