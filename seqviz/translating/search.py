@@ -43,13 +43,13 @@ class _Rations:
     """How often each row may still choose a token that is rationed; without one nothing is."""
 
     def __init__(self, token_id: int | None, left: Sequence[int], device: torch.device) -> None:
-        self.token_id = token_id
+        self.token_id = token_id if any(left) else None
         self.left = torch.tensor(left, device=device)  # (N,)
 
     def close(self, log_probs: Tensor) -> None:
         """Rows whose ration is used up cannot choose the token: `log_probs` (N, V) in place."""
         if self.token_id is not None:
-            log_probs[self.left <= 0, self.token_id] = float("-inf")
+            log_probs[:, self.token_id].masked_fill_(self.left <= 0, float("-inf"))
 
     def follow(self, tokens: Tensor, rows: Tensor | None = None) -> None:
         """The rows `rows`, all if None, have chosen `tokens`."""
@@ -115,7 +115,9 @@ class Rules:
         rations: Sequence[int] = (),
         bad_words: Watch | None = None,
     ) -> None:
-        self.forbidden = torch.tensor(forbidden_token_ids, device=device)
+        used_up = rationed_token_id is not None and not any(rations)
+        forbidden = [*forbidden_token_ids, rationed_token_id] if used_up else forbidden_token_ids
+        self.forbidden = torch.tensor(forbidden, device=device)
         self.prefix = prefix
         self.rations = _Rations(rationed_token_id, rations, device)
         self.bad_words = _BadWords(bad_words, limits)
