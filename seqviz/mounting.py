@@ -55,7 +55,7 @@ def mount(
         )
     service = service or Service(models_folder)
     page = build(service=service)
-    gr.mount_gradio_app(app, page, path=path.rstrip("/") or "/", **served_with())
+    gr.mount_gradio_app(app, page, path=path.rstrip("/") or "/", **served_with(service))
     begin = app.router.lifespan_context
 
     @asynccontextmanager

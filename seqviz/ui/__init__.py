@@ -46,11 +46,13 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
+from starlette.middleware import Middleware
 
 from seqviz.drawing.names import name_of
 from seqviz.drawing.styles import escape
 from seqviz.language import LANGUAGES, Language
 from seqviz.ui import attention, cards, lab, length, links, theme, translate
+from seqviz.ui.preview import Preview, chosen_language
 from seqviz.ui.service import MODELS, Service
 from seqviz.ui.tab import QUICK_EVENT, Spoken
 
@@ -186,7 +188,7 @@ def launch(
             root_path=root_path,
             prevent_thread_lock=True,
             quiet=True,
-            **served_with(),
+            **served_with(service),
         )
     except OSError as error:  # the port is taken, the host is not ours
         raise SystemExit(f"seqviz: {error}") from error
@@ -197,9 +199,10 @@ def launch(
     return page
 
 
-def served_with() -> dict[str, Any]:
-    """How the page wants to be served, whoever serves it: style and script, and nothing of Gradio's own."""
+def served_with(service: Service) -> dict[str, Any]:
+    """How the page wants to be served, whoever serves it: style, script and preview, nothing of Gradio's own."""
     return {
+        "app_kwargs": {"middleware": [Middleware(Preview, service=service)]},
         "max_file_size": "1kb",  # nothing on the page takes a file
         "ssr_mode": False,
         "run_history": False,
@@ -216,14 +219,8 @@ def _or_skip(value: str | None) -> Any:
 
 def first_language(request: gr.Request) -> str:
     """From ``?lang=``, else from the browser's list of languages, else English."""
-    asked = str(request.query_params.get("lang", "")).lower()[:2]
-    if asked in LANGUAGES:
-        return asked
-    for part in request.headers.get("accept-language", "").split(","):
-        code = part.strip().lower()[:2]
-        if code in LANGUAGES:
-            return code
-    return "en"
+    asked = str(request.query_params.get("lang", ""))
+    return chosen_language(asked, request.headers.get("accept-language", ""))
 
 
 def _head(language: str) -> str:
