@@ -17,7 +17,7 @@ import pytest
 from seqviz.language import Language
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-WAIT = 300_000
+WAIT = 60_000
 """Longest wait for one thing to appear, milliseconds. Only a fault takes so long, however busy the machine is."""
 
 

@@ -123,6 +123,45 @@ def test_one_story_each_tab_leads_to_the_next(visit):
     assert opened(one) == Language.of("en").template("tab.lab")
 
 
+def test_back_and_forward_walk_through_what_was_looked_at(visit):
+    one = visit(reduced_motion="reduce")
+    one.lanes()
+    one.quiet()
+
+    def asked() -> dict[str, list[str]]:
+        return parse_qs(urlsplit(one.page.url).query)
+
+    one.translate("The boat is green.")
+    until(one, "() => new URLSearchParams(location.search).get('text') == 'The boat is green.'")
+    one.tab(3)
+    until(one, "() => new URLSearchParams(location.search).get('tab') == 'lab'")
+    assert opened(one) == Language.of("en").template("tab.lab")
+    one.quiet()
+    one.page.go_back()
+    name = Language.of("en").template("tab.translate")
+    until(
+        one,
+        "name => document.querySelector('#tabs [role=tab][aria-selected=true]')?.innerText == name",
+        arg=name,
+    )
+    until(one, "() => document.querySelector('#source textarea')?.value == 'The boat is green.'")
+    assert asked()["text"] == ["The boat is green."]
+    one.quiet()
+    one.page.go_back()  # to the opening
+    until(one, "() => document.querySelector('#source textarea')?.value == ''")
+    one.page.locator("#story").wait_for(timeout=WAIT)
+    one.quiet()
+    one.page.go_forward()
+    until(one, "() => document.querySelector('#source textarea')?.value == 'The boat is green.'")
+    until(one, "() => !document.querySelector('#story') && document.querySelector('#cards .lane')")
+    one.quiet()
+    one.page.reload()
+    until(one, "() => document.querySelector('#source textarea')?.value == 'The boat is green.'")
+    # A page that is left tells of streams that end with it.
+    left = ("AbortError", "Connection errored out")
+    one.faults = [fault for fault in one.faults if not any(sign in fault for sign in left)]
+
+
 def test_a_picture_to_send_on(visit):
     one = visit("?lang=zh")
     one.lanes()

@@ -11,7 +11,9 @@ from seqviz import MODEL_NAMES
 from seqviz.translating.result import Translation
 from seqviz.translating.translator import Translator
 from seqviz.translating.unknown import nothing_known, places
-from seqviz.ui import cards
+from seqviz.ui import cards, growth, lanes
+from seqviz.ui.outcomes import Output
+from seqviz.ui.service import Service
 
 UNK = 1
 FOND = 8.0
@@ -193,8 +195,11 @@ def test_a_text_without_a_known_piece_comes_back(
         with pytest.raises(ValueError):
             found.attention()
         for language in ("en", "zh"):
-            assert text in cards.target([found], language)
-            assert cards.notes([found], language)
+            output = Output(found.text, notes=found.notes)
+            outputs = {model: [output] for model in MODEL_NAMES}
+            shown = lanes.Shown(Service(), growth.whole(text), language, outputs)
+            assert text in lanes.french(output, shown)
+            assert cards.notes(found.notes, language)
 
 
 def test_such_a_line_stands_among_others(tiny_model: Any, tiny_tokenizer: Any) -> None:

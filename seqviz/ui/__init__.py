@@ -107,6 +107,8 @@ def build(models_folder: str | Path | None = None, service: Service | None = Non
                     "passage": length_tab.parts["passage"],
                     "model": attention_tab.parts["model"],
                 },
+                tabs,
+                length_tab.parts["slider"],
             )
         translate.connect(service, translate_tab, length_tab, attention_tab, tabs)
         length.connect(service, length_tab, attention_tab, tabs)

@@ -84,7 +84,7 @@ def lane(shown: Shown, name: str) -> str:
 def _stage(shown: Shown, name: str, stage: int) -> str:
     output = shown.outputs[name][stage]
     if output is not None:
-        body = _english(shown, name, stage) + french(output.text, shown)
+        body = _english(shown, name, stage) + french(output, shown)
         body += meaning(output.text, shown.language) + cards.notes(
             output.notes, shown.language, elsewhere=ELSEWHERE
         )
@@ -113,13 +113,14 @@ def _word(word: Remembered, language: str) -> str:
     return f'<{tag} class="{kind}" title="{title}">{text}</{tag}>'
 
 
-def french(text: str, shown: Shown) -> str:
+def french(output: Output, shown: Shown) -> str:
     """The French, with what it repeats underlined; or that the model wrote nothing."""
-    if not text:
+    if not output.text:
         return f'<p class="waiting">{shown.say("card.silent")}</p>'
+    copied = any(note.kind == "copied" for note in output.notes)  # no French: no French spaces
     paragraphs = "".join(
-        f"<p>{cards.target(part, shown.language, shown.service.meanings)}</p>"
-        for part in text.split("\n\n")
+        f"<p>{escape(part) if copied else cards.target(part, shown.language, shown.service.meanings)}</p>"
+        for part in output.text.split("\n\n")
     )
     return f'<div class="target" lang="fr" translate="no">{paragraphs}</div>'
 

@@ -21,6 +21,24 @@ window.seqviz.link = ({ tabs, names, limit }, lang, values) => {
   return { address: address.href, long };
 };
 
+/* The address follows what is on the screen, once a visitor has touched the page. */
+window.seqviz.step = (page, lang, ...values) => {
+  if (!navigator.userActivation?.hasBeenActive) return;
+  setTimeout(() => {
+    const { address } = window.seqviz.link(page, lang, values);
+    if (address === window.location.href) return;
+    const place = (url) => {
+      const found = new URL(url);
+      found.searchParams.delete("stage");
+      return found.href;
+    };
+    const same = place(address) === place(window.location.href);
+    window.history[same ? "replaceState" : "pushState"](window.history.state, "", address);
+  }, 50); /* the tab that was chosen is marked a little later */
+};
+/* Back and Forward: an address restores its view when the page is opened with it. */
+window.addEventListener("popstate", () => window.location.reload());
+
 /* `page` is what the page knows: tabs, names of the values, the longest text, words by language. */
 window.seqviz.copyLink = async (page, lang, ...values) => {
   const { address, long } = window.seqviz.link(page, lang, values);

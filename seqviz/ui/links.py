@@ -1,6 +1,7 @@
-"""Links: what an address restores, and the button that copies one.
+"""Links: what an address restores, the button that copies one, and Back and Forward.
 
-Nothing is written into the address by itself: a visitor's text is in a link only when they copy it.
+What a visitor looks at stands in the address: tab, text, passage, stage, model, language. A new tab, text,
+passage or model is a step of the browser's history; a new stage changes the step.
 """
 
 from __future__ import annotations
@@ -56,8 +57,14 @@ def read(query: Mapping[str, str], service: Service) -> Link:
     )
 
 
-def copy_button(language: gr.Radio, spoken: Spoken, values: Mapping[str, Any]) -> None:
-    """A button that copies a link to what is on the screen.
+def copy_button(
+    language: gr.Radio,
+    spoken: Spoken,
+    values: Mapping[str, Any],
+    tabs: gr.Tabs,
+    slider: gr.Slider,
+) -> None:
+    """A button that copies a link to what is on the screen; the address follows what is on the screen.
 
     Args:
         spoken: gets the button.
@@ -78,5 +85,20 @@ def copy_button(language: gr.Radio, spoken: Spoken, values: Mapping[str, Any]) -
         None,
         [language, *values.values()],
         js=f"(...values) => window.seqviz.copyLink({json.dumps(page)}, ...values)",
+        **QUICK_EVENT,
+    )
+    texts = [value for name, value in values.items() if name.startswith("text-")]
+    gr.on(
+        [
+            tabs.change,
+            *(text.blur for text in texts),
+            *(text.submit for text in texts),
+            values["passage"].change,
+            values["model"].change,
+            slider.release,
+        ],
+        None,
+        [language, *values.values()],
+        js=f"(...values) => window.seqviz.step({json.dumps(page)}, ...values)",
         **QUICK_EVENT,
     )
