@@ -17,7 +17,7 @@ import pytest
 from seqviz.language import Language
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-WAIT = 60_000
+WAIT = 300_000
 """Longest wait for one thing to appear, milliseconds. Only a fault takes so long, however busy the machine is."""
 
 
@@ -132,12 +132,12 @@ class Visit:
         self.page.clock.run_for(milliseconds)
 
     def lanes(self) -> None:
-        """Wait until the models are loaded and the four lanes of the Translate tab are filled."""
+        """Wait until every tab is drawn and the four lanes of the Translate tab are filled."""
         self.page.wait_for_function(
             """() => {
               const lanes = [...document.querySelectorAll('#cards .lane')];
               return lanes.length == 4 && lanes.every(lane => lane.ariaBusy === null)
-                && !document.querySelector('#notice .hint');
+                && 'drawn' in document.documentElement.dataset;
             }""",
             timeout=WAIT,
         )

@@ -124,8 +124,8 @@ def check_file(panels: list[Panel], format: str) -> None:
 
 
 def check_page(text: str, service: Service, language: str) -> None:
-    for message, gloss, found, shown in translate.draw_cards(service, text, 1, language):
-        for markup in (message, gloss, found, shown):
+    for drawn in translate.draw_lanes(service, text, 1, language):
+        for markup in drawn:
             markup.encode("utf-8")
             ElementTree.fromstring(f"<div>{markup.replace('<br>', '<br/>')}</div>")
             assert "<script" not in markup

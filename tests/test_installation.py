@@ -19,8 +19,13 @@ from conftest import REPOSITORY
 from packaging.requirements import Requirement
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-IMPORT_TO_PACKAGE = {"huggingface_hub": "huggingface-hub", "PIL": "pillow"}
-"""Where the two names differ."""
+IMPORT_TO_PACKAGE = {
+    "huggingface_hub": "huggingface-hub",
+    "PIL": "pillow",
+    "fastapi": "gradio",
+    "starlette": "gradio",
+}
+"""Where the two names differ, or where a package is part of what another one offers."""
 
 
 def users_of_packages() -> dict[str, set[str]]:

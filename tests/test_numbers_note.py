@@ -115,7 +115,7 @@ def test_the_note_names_the_numbers_in_every_language_of_the_page(answering: Any
     assert note.message == "check the numbers: missing 305; not in the source 3055"
     assert {"kind": "numbers", "message": note.message} in found.to_dict()["notes"]
     for language in ("en", "zh"):
-        markup = cards.notes([found], language)
+        markup = cards.notes(found.notes, language)
         assert "305" in markup and "3055" in markup
     right = answering("La chambre 305.").translate(["Room 305."])[0]
     assert "numbers" not in {note.kind for note in right.notes}
@@ -138,7 +138,7 @@ def test_the_numbers_of_all_parts_and_paragraphs_are_said(answering: Any) -> Non
     assert len(found.parts) == 17
     assert _note(found).values == (("305",), ("7",) * 17)
     both = [translator.translate(["Room 305."])[0], translator.translate(["Room 12."])[0]]
-    markup = cards.notes(both, "en")
+    markup = cards.notes([note for one in both for note in one.notes], "en")
     assert "305, 12" in markup and markup.count("<li>") == 1
 
 

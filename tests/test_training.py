@@ -23,6 +23,7 @@ from seqviz.training import (
     Recipe,
     SaveError,
     TrainingError,
+    lock,
     loop,
     processes,
     rate_factor,
@@ -624,6 +625,7 @@ def test_killed_while_saving(run, tmp_path, uninterrupted, monkeypatch, where):
     run(trace, tokens=BUDGET, stop_at=4)
     with monkeypatch.context() as patch:
         patch.setattr(Log, "rewind", lambda *_: None)  # renames too
+        patch.setattr(lock, "write_json", lambda *_: None)
         failing(patch, where, Killed())
         with pytest.raises(Killed):
             run(Trace(), tokens=BUDGET, stop_at=8)
@@ -642,6 +644,7 @@ def test_full_disk_while_saving(run, tmp_path, uninterrupted, monkeypatch, where
     run(trace, tokens=BUDGET, stop_at=4)
     with monkeypatch.context() as patch:
         patch.setattr(Log, "rewind", lambda *_: None)
+        patch.setattr(lock, "write_json", lambda *_: None)
         failing(patch, where, OSError(28, "No space left on device"))
         with pytest.raises(
             SaveError,

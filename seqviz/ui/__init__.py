@@ -56,6 +56,9 @@ from seqviz.ui.preview import Preview, chosen_language
 from seqviz.ui.service import MODELS, Service
 from seqviz.ui.tab import QUICK_EVENT, Spoken
 
+DRAWN_JS = "() => { document.documentElement.dataset.drawn = ''; }"
+"""Says that every tab is drawn, to whoever waits for it."""
+
 __all__ = ["Service", "build", "launch"]
 
 
@@ -160,6 +163,7 @@ def build(models_folder: str | Path | None = None, service: Service | None = Non
             for shown in chain.from_iterable(zip_longest(*(tab.show for tab in made))):
                 if shown:
                     event = event.then(**shown)
+            event.then(None, js=DRAWN_JS, **QUICK_EVENT)
     return page.queue(max_size=32)
 
 
