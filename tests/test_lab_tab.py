@@ -9,11 +9,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 import gradio as gr
-import numpy as np
 import pytest
 
 from seqviz.drawing.inline import as_element
-from seqviz.lab.gradient import Reach
 from seqviz.language import Language
 from seqviz.translating.translator import Translator
 from seqviz.ui import experiments, lab, story, telephone
@@ -35,59 +33,65 @@ def service(translators, tmp_path: Path) -> Service:
     return Service(tmp_path, translators=translators)
 
 
-def reached(source: tuple[str, ...], forward: list[float]) -> Reach:
-    norms = np.array(forward)
-    return Reach("rnn", source, norms, norms[::-1], norms, (1.0, 1.0, 1.0))
-
-
 def parsed(markup: str) -> ElementTree.Element:
     return ElementTree.fromstring(f"<div>{markup.replace('&nbsp;', ' ')}</div>")
 
 
-def last(service: Service, text: Any, end: str = "forward", language: str = "en") -> str:
-    return list(lab.draw_game(service, text, end, language))[-1]
+def last(service: Service, text: Any, language: str = "en") -> str:
+    return list(lab.draw_game(service, text, language))[-1]
 
 
 # ---------------------------------------------------------------------------------------------
 # The telephone game
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_a_word_is_as_strong_as_its_share(name: str):
-    root = parsed(telephone.picture(name, reached(ODD, [0.0, 1, 2, 3, 4, 8]), "forward", "en"))
-    shares = [0, 12.5, 25, 37.5, 50, 100]
+SHARES = [0.0, 0.125, 0.25, 0.375, 0.5, 1.0]
+GOAL = (telephone.WIDTH / 2, telephone.BOX)
+
+
+def ends(line: ElementTree.Element) -> tuple[tuple[float, float], tuple[float, float]]:
+    x1, y1, x2, y2 = (float(line.get(key, "nan")) for key in ("x1", "y1", "x2", "y2"))
+    return (x1, y1), (x2, y2)
+
+
+def test_one_vector_gets_words_handed_on_each_as_strong_as_its_share():
+    root = parsed(telephone.picture("rnn", ODD, SHARES, "en"))
     spans = root.findall(".//p[@class='passed']/span")
     assert [span.text for span in spans] == list(ODD)
-    assert [span.get("style") for span in spans] == [f"--share:{share:.1f}%" for share in shares]
-    joined = root.findall(f"{PATH}/{'line' if name != 'transformer' else 'path'}")
-    assert len(joined) == len(ODD)
-    faint = [max(telephone.FAINTEST, share / 100) for share in shares]
-    assert [float(one.get("stroke-opacity", 0)) for one in joined] == pytest.approx(faint, abs=6e-4)
+    assert [span.get("style") for span in spans] == [
+        f"--share:{100 * share:.1f}%" for share in SHARES
+    ]
+    faint = [max(telephone.FAINTEST, share) for share in SHARES]
+    dots = root.findall(f"{PATH}/circle")
+    assert [float(dot.get("fill-opacity", 0)) for dot in dots] == pytest.approx(faint, abs=6e-4)
     assert not root.findall(".//script")
-    # The first third is two words: (0 + 1/8) / 2.
-    assert "first 2 words" in "".join(root.itertext()) and "6.2\u00a0%" in "".join(root.itertext())
-
-
-@pytest.mark.parametrize("end", telephone.ENDS)
-def test_the_path_ends_where_the_reading_ends(end: str):
-    found = reached(("a", "b", "c"), [1.0, 2.0, 4.0])
-    root = parsed(telephone.picture("rnn", found, end, "en"))
-    dots = [float(dot.get("cx", 0)) for dot in root.findall(f"{PATH}/circle")]
-    goal = float(root.findall(f"{PATH}/rect")[0].get("x", 0))
-    assert dots == sorted(dots)  # as the words stand
-    assert goal > dots[-1] if end == "forward" else goal < dots[0]
-    # The last word read is the one joined to the end.
-    lines = [(float(x.get("x1", 0)), float(x.get("x2", 0))) for x in root.findall(f"{PATH}/line")]
-    read_last = lines[-1] if end == "forward" else lines[0]
-    assert abs(read_last[1] - (goal + 6)) < 0.11
-    assert all((stop > start) == (end == "forward") for start, stop in lines)
-    # Read backward the first word read is "c"; its share at that end is 1/4, as `reached` mirrors.
+    # From word to word, and from both ends of the sentence to the decoder.
+    places = [(float(dot.get("cx", 0)), telephone.FOOT) for dot in dots]
+    lines = [ends(line) for line in root.findall(f"{PATH}/line")]
+    assert lines == [*zip(places, places[1:]), (places[0], GOAL), (places[-1], GOAL)]
+    said = "".join(root.itertext())
+    # The median of six shares lies between the third and the fourth.
+    assert Language.of("en").say("lab.game_kept", percent="31\u00a0%") in said
+    assert Language.of("en").say("lab.game_steps", steps=3) in said
     assert root.findall(PATH)[0].get("aria-label") == Language.of("en").say(
         "lab.game_alt",
         model="RNN",
-        first="a" if end == "forward" else "c",
-        share="25\u00a0%",
+        word=ODD[0],
+        share="< 0.01\u00a0%",
     )
+
+
+def test_a_decoder_that_looks_back_gets_each_word_in_one_step():
+    root = parsed(telephone.picture("lstm-attention", ODD, None, "en"))
+    spans = root.findall(".//p[@class='passed']/span")
+    assert {span.get("style") for span in spans} == {"--share:100.0%"}
+    dots = root.findall(f"{PATH}/circle")
+    lines = [ends(line) for line in root.findall(f"{PATH}/line")]
+    assert lines == [((float(dot.get("cx", 0)), telephone.FOOT), GOAL) for dot in dots]
+    assert len(lines) == len(ODD)
+    said = "".join(root.itertext())
+    assert Language.of("en").say("lab.game_step") in said
+    assert "\u00a0%" not in said  # nothing here was measured
 
 
 @pytest.mark.parametrize(
@@ -116,13 +120,13 @@ def test_the_game_of_a_sentence(service):
         spans = section.findall(".//p[@class='passed']/span")
         found = service.reach(name, text)
         assert [span.text for span in spans] == list(found.words) == text.split()
-        shares = [f"--share:{100 * share:.1f}%" for share in found.shares("forward")]
-        assert [span.get("style") for span in spans] == shares
-        steps = Language.of("en").say("lab.game_steps", steps=5)
-        if name == "transformer":
+        looks_back = name in ("lstm-attention", "transformer")
+        shares = [1.0] * 6 if looks_back else found.shares("vector")
+        assert [s.get("style") for s in spans] == [f"--share:{100 * x:.1f}%" for x in shares]
+        steps = Language.of("en").say("lab.game_steps", steps=3)
+        if looks_back:
             steps = Language.of("en").say("lab.game_step")
         assert section.findall("./header/p")[0].text == steps
-    assert last(service, text, "backward") != drawn
     assert Language.of("zh").say("lab.game_step") in last(service, text, language="zh")
 
 
@@ -298,7 +302,7 @@ def test_reach_endpoint(service):
     assert tuple(answer) == MODELS
     for name, found in answer.items():
         assert found["words"] == text.split()
-        for end in telephone.ENDS:
+        for end in lab.ENDS:
             exact = service.reach(name, " ".join(text.split())).shares(end)
             assert found[end] == pytest.approx(exact, abs=6e-5) and max(found[end]) == 1
 

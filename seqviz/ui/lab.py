@@ -18,6 +18,9 @@ from seqviz.ui.service import MODELS, Service
 from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, Spoken, Tab, endpoint
 from seqviz.ui.translate import checked_text, is_chinese, is_own, too_long
 
+ENDS = ("forward", "backward")
+"""End states that the endpoint tells of."""
+
 FIRST_WORDS = 40
 """The text shown first is the stage nearest to so many words of the passage that Length shows first."""
 
@@ -38,14 +41,6 @@ def tab(service: Service, language: gr.Radio, this: gr.Tab) -> Tab:
         button = spoken.make(
             gr.Button, {"value": "lab.button"}, variant="primary", min_width=140, elem_id="lab-show"
         )
-        end = spoken.make(
-            gr.Radio,
-            {"label": "lab.end", "choices": _end_choices},
-            value=telephone.ENDS[0],
-            container=False,
-            min_width=240,
-            elem_id="lab-end",
-        )
     game = gr.HTML(elem_id="lab-game")
     column = gr.HTML(elem_id="lab-experiments")
     live.block(language, spoken)
@@ -53,29 +48,29 @@ def tab(service: Service, language: gr.Radio, this: gr.Tab) -> Tab:
     shown = gr.State("")  # the language of the figures and claims on the screen
     carried = gr.State("")
 
-    def draw(source: str, chosen_end: str, chosen: str) -> Iterator[str]:
-        yield from draw_game(service, source, chosen_end, chosen)
+    def draw(source: str, chosen: str) -> Iterator[str]:
+        yield from draw_game(service, source, chosen)
 
     event: dict[str, Any] = {
         "fn": draw,
-        "inputs": [text, end, language],
+        "inputs": [text, language],
         "outputs": game,
         "show_progress": "hidden",
         "trigger_mode": "always_last",
         "api_visibility": "private",
         **MODEL_EVENT,
     }
-    gr.on([button.click, text.submit, end.input], **event)
+    gr.on([button.click, text.submit], **event)
 
     def read(chosen: str, before: str) -> tuple[Any, ...]:
         if chosen == before:
             return gr.skip(), gr.skip(), gr.skip()
         return chosen, experiments.column(service, chosen), experiments.table(service, chosen)
 
-    def follow(source: str, chosen_end: str, chosen: str, before: str) -> Iterator[tuple[Any, ...]]:
+    def follow(source: str, chosen: str, before: str) -> Iterator[tuple[Any, ...]]:
         if before:  # else the tab was never opened
             yield gr.skip(), *read(chosen, before)
-            for picture in draw_game(service, source, chosen_end, chosen):
+            for picture in draw_game(service, source, chosen):
                 yield picture, gr.skip(), gr.skip(), gr.skip()
         else:
             yield (gr.skip(),) * 4
@@ -139,7 +134,7 @@ def first_text(service: Service) -> str:
     return min(stages, key=lambda stage: abs(len(stage.split()) - FIRST_WORDS))
 
 
-def draw_game(service: Service, source: str | None, end: str, language: str) -> Iterator[str]:
+def draw_game(service: Service, source: str | None, language: str) -> Iterator[str]:
     """The pictures of the telephone game, or what is wrong with the text."""
     say = Language.of(language).say
     source = source or ""
@@ -156,7 +151,7 @@ def draw_game(service: Service, source: str | None, end: str, language: str) -> 
     if is_chinese(text):
         hint = f'<p class="hint">{escape(say("translate.language"))}</p>'
     try:
-        yield hint + _game(telephone.game(service, text, end, language))
+        yield hint + _game(telephone.game(service, text, language))
     except ValueError:
         yield f'<p class="hint">{escape(say("lab.game_long"))}</p>'
 
@@ -176,7 +171,7 @@ def answer(service: Service, text: Any) -> dict[str, dict[str, Any]]:
             raise gr.Error(str(error), print_exception=False) from error
         answers[name] = {
             "words": list(found.words),
-            **{end: found.shares(end).round(4).tolist() for end in telephone.ENDS},
+            **{end: found.shares(end).round(4).tolist() for end in ENDS},
         }
     return answers
 
@@ -192,7 +187,3 @@ def _lead(language: str) -> str:
         f'<h2 class="lab-title">{escape(say("lab.game_title"))}</h2>'
         f'<p class="small">{escape(say("lab.game_about"))}</p>'
     )
-
-
-def _end_choices(language: str) -> list[tuple[str, str]]:
-    return [(Language.of(language).say(f"lab.end_{end}"), end) for end in telephone.ENDS]

@@ -1,8 +1,15 @@
-"""The telephone game: a sentence handed on from word to word, shaded by what still reaches the end."""
+"""The telephone game: what of a sentence reaches the decoder.
+
+A model with one fixed vector hands each word on, from word to word, to the ends of the sentence and into the
+vector: the shades are measured. A decoder that looks back reads each word's own state, one step away:
+nothing is handed on.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
 
 from seqviz.constants import MODELS
 from seqviz.drawing.styles import escape
@@ -11,66 +18,64 @@ from seqviz.language import Language
 from seqviz.ui import cards, curves
 from seqviz.ui.service import Service
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from seqviz.lab.gradient import Reach
-
-ENDS = ("forward", "backward")
-WIDTH = 460.0
-CHAIN_HEIGHT, ARCS_HEIGHT = 22.0, 74.0
+WIDTH, HEIGHT = 460.0, 64.0
+FOOT, BOX = HEIGHT - 10, 13.0
+"""Where the words stand, and the middle of the decoder's box."""
 FAINTEST = 0.05
-"""Opacity of what reaches the end with no strength at all: still to be seen."""
+"""Opacity of what reaches the decoder with no strength at all: still to be seen."""
 
 
-def game(service: Service, text: str, end: str, language: str) -> list[str]:
+def game(service: Service, text: str, language: str) -> list[str]:
     """One picture for each model; those that cannot be drawn say why.
 
     Args:
         text: English, read at once.
-        end: one of `ENDS`, the direction in which the recurrent encoders read.
     Raises:
         ValueError: an empty text, or one that is too long to be read at once.
     """
     drawn = []
     for name in MODELS:
         try:
-            found = service.reach(name, text)
+            words, shares = _reached(service, name, text)
         except RuntimeError as error:  # the model could not be loaded
             drawn.append(_frame(name, language, cards.problem(str(error))))
         else:
-            drawn.append(picture(name, found, end, language))
+            drawn.append(picture(name, words, shares, language))
     return drawn
 
 
-def picture(name: str, found: Reach, end: str, language: str) -> str:
-    """A model's path through the sentence, the sentence in shades, and what they say."""
+def _reached(
+    service: Service, name: str, text: str
+) -> tuple[tuple[str, ...], Sequence[float] | None]:
+    """The words, and how strongly each acts on the fixed vector; None where the decoder looks back."""
+    if MODELS[name].has_one_vector:
+        found = service.reach(name, text)
+        return found.words, found.shares("vector").tolist()
+    from seqviz.looking.reach import read_at_once
+
+    return read_at_once(service.translator(name), text).pieces.words, None
+
+
+def picture(name: str, words: Sequence[str], shares: Sequence[float] | None, language: str) -> str:
+    """The ways of the words to the decoder, the sentence in shades, and what they say.
+
+    Args:
+        shares: by word, 0 to 1, the strongest 1; None where each word reaches the decoder by itself.
+    """
     say = Language.of(language).say
-    shares = found.shares(end)
-    count = len(found.words)
-    # In the order of reading, whichever direction that is.
-    handed = shares if end == "forward" else shares[::-1]
-    first = max(1, count // 3)
-    kept = say(
-        "lab.game_kept" if first > 1 else "lab.game_kept_one",
-        count=first,
-        percent=percent(float(handed[:first].mean()), language),
-    )
-    if MODELS[name].is_recurrent:
-        steps = say("lab.game_steps", steps=count - 1)
-        note = say("lab.game_decoder") if MODELS[name].looks_back else ""
+    model = say(f"model.{name}")
+    if shares is None:
+        steps, said = say("lab.game_step"), say("lab.game_direct")
+        alt = say("lab.game_alt_direct", model=model)
     else:
-        steps = say("lab.game_step")
-        note = say(f"lab.game_memory_{end}")
-    said = Language.of(language).join(part for part in (kept, note) if part)
-    alt = say(
-        "lab.game_alt",
-        model=say(f"model.{name}"),
-        first=found.words[0 if end == "forward" else -1],
-        share=percent(float(handed[0]), language),
-    )
+        # From the middle to the nearer end, then into the vector.
+        steps = say("lab.game_steps", steps=(len(words) + 1) // 2)
+        weakest = min(range(len(words)), key=lambda i: shares[i])
+        said = say("lab.game_kept", percent=percent(median(shares), language))
+        share = percent(shares[weakest], language)
+        alt = say("lab.game_alt", model=model, word=words[weakest], share=share)
     body = (
-        f"{_path(name, shares, end, alt)}{_sentence(found.words, shares, language)}"
+        f"{_path(len(words), shares, alt)}{_sentence(words, shares, language)}"
         f'<p class="small">{escape(said)}</p>'
     )
     return _frame(name, language, body, steps)
@@ -96,46 +101,39 @@ def _frame(name: str, language: str, body: str, aside: str = "") -> str:
     )
 
 
-def _path(name: str, shares: np.ndarray, end: str, alt: str) -> str:
-    """Dots for words: joined in a chain, or each by an arc to the end of the sentence."""
-    count = len(shares)
-    forward = end == "forward"
-    height = CHAIN_HEIGHT if MODELS[name].is_recurrent else ARCS_HEIGHT
-    foot = height - 11
-    goal = WIDTH - 14 if forward else 14.0
-    left = 12 if forward else 32
-    places = [left + (WIDTH - 44) * (i + 0.5) / count for i in range(count)]
-    nexts = [*places[1:], goal] if forward else [goal, *places[:-1]]
-    drawn = []
-    for place, after, share in zip(places, nexts, shares, strict=True):
-        opacity = f'stroke-opacity="{max(FAINTEST, share):.3f}"'
-        if MODELS[name].is_recurrent:
-            drawn.append(
-                f'<line x1="{place:.1f}" x2="{after:.1f}" y1="{foot:g}" y2="{foot:g}" {opacity}/>'
-            )
-        else:
-            top = foot - 12 - 92 * abs(goal - place) / WIDTH
-            drawn.append(
-                f'<path d="M{place:.1f} {foot:g} Q{(place + goal) / 2:.1f} {top:.1f} '
-                f'{goal:.1f} {foot:g}" fill="none" {opacity}/>'
-            )
+def _path(count: int, shares: Sequence[float] | None, alt: str) -> str:
+    """Dots for words: joined in a chain whose ends lead to the decoder, or each by a line of its own."""
+    places = [12 + (WIDTH - 24) * (i + 0.5) / count for i in range(count)]
+    strengths = [1.0] * count if shares is None else [max(FAINTEST, share) for share in shares]
+    goal = (WIDTH / 2, BOX)
+    if shares is None:
+        lines = [((place, FOOT), goal, 1.0) for place in places]
+    else:
+        lines = [
+            ((a, FOOT), (b, FOOT), (one + other) / 2)
+            for (a, one), (b, other) in pairwise(zip(places, strengths, strict=True))
+        ]
+        lines += [((places[0], FOOT), goal, 1.0), ((places[-1], FOOT), goal, 1.0)]
+    drawn = [
+        f'<line x1="{x1:.1f}" y1="{y1:g}" x2="{x2:.1f}" y2="{y2:g}" stroke-opacity="{strength:.3f}"/>'
+        for (x1, y1), (x2, y2), strength in lines
+    ]
     radius = min(4.0, 150 / count)
     drawn += [
-        f'<circle cx="{place:.1f}" cy="{foot:g}" r="{radius:.1f}" '
-        f'fill-opacity="{max(FAINTEST, share):.3f}"/>'
-        for place, share in zip(places, shares, strict=True)
+        f'<circle cx="{place:.1f}" cy="{FOOT:g}" r="{radius:.1f}" fill-opacity="{strength:.3f}"/>'
+        for place, strength in zip(places, strengths, strict=True)
     ]
-    drawn.append(f'<rect x="{goal - 6:.1f}" y="{foot - 6:g}" width="12" height="12" rx="2"/>')
+    drawn.append(f'<rect x="{goal[0] - 9:g}" y="{BOX - 9:g}" width="18" height="18" rx="3"/>')
     return (
-        f'<svg class="path" viewBox="0 0 {WIDTH:g} {height:g}" role="img" '
+        f'<svg class="path" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" '
         f'aria-label="{escape(alt)}">{"".join(drawn)}</svg>'
     )
 
 
-def _sentence(source: tuple[str, ...], shares: np.ndarray, language: str) -> str:
+def _sentence(words: Sequence[str], shares: Sequence[float] | None, language: str) -> str:
     """The words, each on a ground of the model's colour that is as strong as its share."""
     marked = " ".join(
-        f'<span style="--share:{100 * share:.1f}%" title="{escape(percent(float(share), language))}">{escape(word)}</span>'
-        for word, share in zip(source, shares, strict=True)
+        f'<span style="--share:{100 * share:.1f}%" title="{escape(percent(share, language))}">{escape(word)}</span>'
+        for word, share in zip(words, shares or [1.0] * len(words), strict=True)
     )
     return f'<p class="passed" lang="en" translate="no">{marked}</p>'
