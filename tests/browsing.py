@@ -132,12 +132,12 @@ class Visit:
         self.page.clock.run_for(milliseconds)
 
     def lanes(self) -> None:
-        """Wait until every tab is drawn and the four lanes of the Translate tab are filled."""
+        """Wait until the four lanes of the Translate tab are filled."""
         self.page.wait_for_function(
             """() => {
               const lanes = [...document.querySelectorAll('#cards .lane')];
               return lanes.length == 4 && lanes.every(lane => lane.ariaBusy === null)
-                && 'drawn' in document.documentElement.dataset;
+                && document.documentElement.matches('[data-drawn~=translate]');
             }""",
             timeout=WAIT,
         )
@@ -154,6 +154,10 @@ class Visit:
 
     def tab(self, number: int) -> None:
         self.page.get_by_role("tab").nth(number).click()
+
+    def drawn(self, name: str) -> None:
+        """Wait until a tab shows the page's text."""
+        self.page.locator(f"html[data-drawn~={name}]").wait_for(timeout=WAIT, state="attached")
 
     def seen(self) -> str:
         """What a person sees, and what went wrong, for the report of a failed test."""

@@ -24,10 +24,11 @@ from seqviz.drawing.export import FORMATS
 from seqviz.drawing.styles import visible
 from seqviz.language import Language
 from seqviz.translating.translator import Translator
-from seqviz.ui import attention, theme
+from seqviz.ui import attention, story, text, theme
 from seqviz.ui.attention import Choice
 from seqviz.ui.growth import MAX_CHARACTERS
 from seqviz.ui.service import MODELS, Service
+from seqviz.ui.tab import Spoken
 
 SENTENCE = "The teacher painted the green boat and the teacher."
 ODD = "<script>alert(1)</script> ${7*7} $x_$ 我们 שלום 🙂 the the"
@@ -487,7 +488,7 @@ def test_the_tab_in_a_browser(visit, tmp_path):
     # The example's map is there without a click.
     page.wait_for_selector("#attention-map .sv-map")
     # A new text: its map answers the pointer too, and asks nobody.
-    page.locator("#attention-source textarea").fill(ODD)
+    page.locator("#source textarea").fill(ODD)
     page.locator("#attention-model label").nth(3).click()
     page.locator("#attention-more button").first.click()
     page.locator("#attention-specials label").nth(1).click()
@@ -539,8 +540,8 @@ def test_steps_light_the_map_and_lead_elsewhere(visit, translators, tmp_path):
     assert one.asked == []
     # Another piece than the model's own: map and steps are those of the output that goes on from it.
     # A text that was typed since and not asked for changes neither this nor a file.
-    text = page.locator("#attention-source textarea").input_value()
-    page.locator("#attention-source textarea").fill("Something else.")
+    text = story.text_of(Service()).stages[2].english
+    page.locator("#source textarea").fill("Something else.")
     page.locator("#attention-steps .st-candidate[aria-disabled=false]").first.click()
     page.wait_for_selector("#attention-steps .st[data-given='2']")
     page.locator("#attention-download button").first.click()
@@ -561,7 +562,7 @@ def test_nothing_is_said_in_one_language_before_the_models_are_there(service):
     """What the tab first shows is empty or follows the language without a model."""
     with gr.Blocks():
         language = gr.Radio(["en", "zh"], value="en")
-        made = attention.tab(service, language)
+        made = attention.tab(service, language, text.make(service, Spoken()))
     event = made.show[0]
     for component in event["outputs"]:
         if isinstance(component, gr.HTML):

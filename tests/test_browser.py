@@ -106,7 +106,8 @@ def test_the_opening_leads_on(visit):
     one.page.locator("[data-go=attention]").click()
     third = story.text_of(Service()).stages[2].english
     one.page.wait_for_function(
-        "text => document.querySelector('#attention-source textarea')?.value == text",
+        "text => [...document.querySelectorAll('#attention-map .sv-across span')].map(word => word.textContent)"
+        ".join(' ') == text",
         arg=third,
         timeout=WAIT,
     )
@@ -232,8 +233,8 @@ def test_the_lab_passes_a_sentence_on_and_measures_this_machine(visit):
     one.lanes()
     one.tab(3)
     one.page.locator("#lab-game .passed").nth(3).wait_for(timeout=WAIT)
-    one.page.locator("#lab-source textarea").fill("Nobody <b>painted</b> it.")
-    one.page.locator("#lab-show").click()
+    one.page.locator("#source textarea").fill("Nobody <b>painted</b> it.")
+    one.page.locator("#translate").click()
     one.page.wait_for_function(
         "document.querySelector('#lab-game .passed')?.innerText == 'Nobody <b>painted</b> it.'",
         timeout=WAIT,

@@ -54,12 +54,50 @@ def test_a_stage_of_a_passage(visit):
     assert query == {"lang": ["zh"], "tab": ["length"], "passage": [passage["id"]], "stage": ["6"]}
 
 
+def test_an_everyday_text_on_the_first_tab(visit):
+    text = Service().everyday()[4]
+    one = visit(f"?{urlencode({'passage': text['id']})}", reduced_motion="reduce")
+    last = Service().growth(text["id"]).stages[-1].english
+    until(
+        one,
+        "text => [...document.querySelectorAll('#story .english')].some(english => "
+        "english.checkVisibility({ visibilityProperty: true }) && "
+        "english.innerText.replace(/\\s+/g, ' ').trim() == text)",
+        arg=last,
+    )
+
+
+def test_a_tab_is_drawn_when_it_is_opened_the_linked_one_first(visit):
+    one = visit("?tab=attention")
+    one.drawn("attention")
+    assert one.page.locator("html").get_attribute("data-drawn") == "attention"
+    one.quiet()
+    one.asked.clear()
+    one.tab(1)
+    one.drawn("length")
+    one.quiet()
+    one.asked.clear()
+    one.tab(2)
+    one.tab(1)
+    one.quiet()
+    assert one.asked == []  # both show what they should
+    one.page.locator("#length-slider input[type=range]").press("Home")
+    one.page.locator("html:not([data-drawn~=attention])").wait_for(timeout=WAIT, state="attached")
+    one.tab(2)
+    one.drawn("attention")
+    first = Service().growth(
+        one.page.evaluate("new URLSearchParams(location.search).get('passage')")
+    )
+    words = one.page.locator("#attention-map .sv-across span").all_inner_texts()
+    assert words == first.stages[0].english.split()
+
+
 def test_an_own_text_that_grows(visit):
     text = "The boat is green. It has two sails. We like it."
     one = visit(f"?{urlencode({'tab': 'length', 'passage': 'own', 'text': text, 'stage': 2})}")
     until(one, "() => document.querySelector('#length-slider input[type=range]')?.value == 2")
     until(one, "() => document.querySelectorAll('#stage-cards .english').length == 12")
-    assert one.page.locator("#own textarea").input_value() == text
+    assert one.page.locator("#source textarea").input_value() == text
 
 
 def test_a_map_of_a_sentence(visit):
@@ -69,7 +107,7 @@ def test_a_map_of_a_sentence(visit):
         one,
         "() => document.querySelector('#attention-map .sv-across')?.innerText.includes('painted')",
     )
-    assert one.page.locator("#attention-source textarea").input_value() == text
+    assert one.page.locator("#source textarea").input_value() == text
     assert (
         one.page.locator("#attention-model input:checked").get_attribute("value") == "transformer"
     )
@@ -115,12 +153,19 @@ def test_one_story_each_tab_leads_to_the_next(visit):
         "() => document.querySelector('#attention-map .sv-across')?.innerText.includes('painted')",
     )
     assert opened(one) == Language.of("en").template("tab.attention")
-    # The slider stood at the first stage.
-    shown = one.page.locator("#attention-source textarea")
-    assert shown.input_value() == "Nobody painted the bridge."
     one.page.locator("#attention-onward").click()
-    until(one, "() => document.querySelector('#lab-game .passed')?.innerText.includes('Nobody')")
+    one.drawn("lab")
+    game = one.page.locator("#lab-game .passed").first
+    assert game.inner_text().split() == text.split()
     assert opened(one) == Language.of("en").template("tab.lab")
+    # What is looked into goes as far as the slider.
+    one.tab(1)
+    one.page.locator("#length-slider input[type=range]").press("Home")
+    one.tab(3)
+    until(
+        one,
+        "() => document.querySelector('#lab-game .passed').innerText == 'Nobody painted the bridge.'",
+    )
 
 
 def test_back_and_forward_walk_through_what_was_looked_at(visit):

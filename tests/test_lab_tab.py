@@ -14,9 +14,8 @@ import pytest
 from seqviz.drawing.inline import as_element
 from seqviz.language import Language
 from seqviz.translating.translator import Translator
-from seqviz.ui import experiments, lab, story, telephone
+from seqviz.ui import experiments, lab, telephone
 from seqviz.ui.service import MODELS, Service
-from seqviz.ui.translate import is_own
 
 PATH = ".//svg[@class='path']"
 ODD = ("<script>alert(1)</script>", "${7*7}", "the", "the", "&", "'")
@@ -147,17 +146,6 @@ def test_a_model_that_is_missing_is_said(translators, tmp_path: Path):
     sections = parsed(last(service, "The green boat.")).findall(".//section")
     broken = [s.get("data-model") for s in sections if not s.findall(".//p[@class='passed']")]
     assert broken == ["lstm"] and str(tmp_path) in "".join(sections[1].itertext())
-
-
-def test_the_first_text_is_near_forty_words(service):
-    text = lab.first_text(service)
-    stages = [stage.english for stage in story.text_of(service).stages]
-    assert text in stages and abs(len(text.split()) - lab.FIRST_WORDS) <= 4
-
-
-def test_only_an_own_text_comes_along(service):
-    assert is_own("My own sentence.") and not is_own(" ") and not is_own(None)
-    assert not is_own(service.examples()[0]["english"])
 
 
 # ---------------------------------------------------------------------------------------------

@@ -22,7 +22,18 @@ from seqviz.coverage import Word
 from seqviz.language import Language
 from seqviz.translating.notes import Note
 from seqviz.translating.translator import Translator
-from seqviz.ui import curves, growth, lanes, length, measured, outcomes, stages, story, translate
+from seqviz.ui import (
+    curves,
+    growth,
+    lanes,
+    length,
+    measured,
+    outcomes,
+    stages,
+    story,
+    text,
+    translate,
+)
 from seqviz.ui.growth import MAX_STAGES, OWN, GrowthError
 from seqviz.ui.lanes import Shown
 from seqviz.ui.outcomes import Output
@@ -127,10 +138,40 @@ def test_own_text_grows_by_a_sentence():
     assert all(stage.french is None for stage in text.stages)
 
 
-@pytest.mark.parametrize("text", ["word", "no end of a sentence", "One sentence only.", "3.14"])
-def test_a_single_sentence_has_one_stage_and_says_so(text):
+@pytest.mark.parametrize("text", ["word", "no end here", "One sentence only.", "3.14"])
+def test_a_sentence_of_a_few_words_has_one_stage_and_says_so(text):
     grown = growth.own(text)
     assert len(grown.stages) == 1 and [key for key, _ in grown.notes] == ["length.own_single"]
+
+
+def test_a_single_sentence_grows_by_clauses():
+    grown = growth.own(
+        "My aunt, who lives in Rome, sold the car because it was old, but she was sad!"
+    )
+    assert [stage.english for stage in grown.stages] == [
+        "My aunt, who lives in Rome!",
+        "My aunt, who lives in Rome, sold the car!",
+        "My aunt, who lives in Rome, sold the car because it was old!",
+        "My aunt, who lives in Rome, sold the car because it was old, but she was sad!",
+    ]
+    assert grown.notes == (("length.own_clauses", {}),)
+    assert not any(stage.sentences for stage in grown.stages)
+
+
+def test_a_single_sentence_without_clauses_grows_by_words():
+    grown = growth.own("The old dog of my neighbour sleeps.")
+    assert grown.counts == [3, 4, 5, 6, 7] and grown.notes == (("length.own_words", {}),)
+    assert grown.stages[0].english == "The old dog."
+    long = growth.own("word " * 100)
+    assert len(long.stages) == MAX_STAGES and long.counts[-1] == 100
+    assert long.counts == sorted(set(long.counts))
+    clauses = growth.own("one two three, " * 33)
+    assert len(clauses.stages) == MAX_STAGES and clauses.counts[-1] == 99
+
+
+@pytest.mark.parametrize("mark", "。！？")
+def test_chinese_marks_end_a_sentence(mark):
+    assert growth.own(f"I see it{mark}You see it too{mark}").counts == [3, 7]
 
 
 @pytest.mark.parametrize(
@@ -523,31 +564,36 @@ def test_models_that_cannot_be_used_say_so(tmp_path):
 
 
 def test_the_slider_has_as_many_stops_as_the_text(service):
-    for text, stage, fitted in (
-        (THREE, 9, (3, 1, True)),
-        (THREE, 2, (3, 1, True)),
+    for typed, stage, fitted in (
+        (THREE, None, (3, 3, True)),
+        (THREE, 9, (3, 3, True)),
+        (THREE, 2, (3, 2, True)),
         ("One.", 4, (2, 1, False)),
     ):
-        slider = length._fit(service, OWN, text, stage)
+        slider = text.fitted(service, typed, OWN, stage)
         assert (slider.maximum, slider.value, slider.interactive) == fitted
-    assert length._fit(service, "late-train", "", 4).maximum == 9
-    assert skipped(length._fit(service, OWN, "", 4))
+    slider = text.fitted(service, "", "late-train")
+    assert (slider.maximum, slider.value) == (9, text.FIRST_STAGE)
+    assert skipped(text.fitted(service, "", OWN))
 
 
-def test_the_button_on_the_translate_tab_carries_a_text_that_can_grow():
-    assert translate._longer_label(THREE, "en").value == "Make it longer →"
-    example = Service().examples()[0]["english"]
-    for nothing in (example, "", "  "):
-        assert translate._longer_label(nothing, "zh").value == Language.of("zh").say(
-            "translate.longer"
-        )
-    assert translate._longer_label("One sentence.", "zh").value == Language.of("zh").say(
-        "translate.longer_own"
-    )
-    tabs, passage, own = translate._to_length(THREE, "lost-keys", "")
-    assert (tabs.selected, passage, own) == ("length", OWN, THREE)
-    for text in ("", example, None, "One. Two. " * 1000):
-        assert translate._to_length(text, "lost-keys", "old")[1:] == ("lost-keys", "old")
+def test_one_text_for_every_tab(service):
+    """What is typed goes before a text written by hand; of both the slider says how much is looked into."""
+    train = [stage.english for stage in service.growth("late-train").stages]
+    assert text.growing(service, "", "late-train").id == "late-train"
+    assert text.growing(service, THREE, "late-train").id == OWN
+    assert text.part(service, "", "late-train", 2) == train[1]
+    assert text.part(service, " ", "late-train", 99) == train[-1]
+    first = text.growing(service, THREE, OWN).stages[0].english
+    assert text.part(service, THREE, OWN, 1) == first != THREE
+    # The slider has not met it yet, or stands at its end: as it was typed, with its paragraphs.
+    typed = THREE.replace(". ", ".\n\n", 1)
+    assert text.part(service, typed, "late-train", 1) == typed == text.part(service, typed, OWN, 3)
+    too_long = "word " * 101
+    assert text.part(service, too_long, OWN, 1) == too_long
+    assert text.part(service, None, OWN, 1) == ""
+    with pytest.raises(GrowthError):
+        text.growing(service, "", "<b>")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -839,8 +885,8 @@ def test_endpoint_with_an_own_text(client, page_service, monkeypatch):
         (["lost-keys", True, "", "en"], "whole number from 1 to 9, got True"),
         (["lost-keys", "3", "", "zh"], "1 到 9 的整数，收到的却是 '3'"),
         (["lost-keys", None, "", "xx"], "whole number from 1 to 9, got None"),
-        (["", 1, "", "en"], "two or more English sentences"),
-        (["own", 1, " \n", "zh"], "请输入两句以上的英语"),
+        (["", 1, "", "en"], "Type an English text"),
+        (["own", 1, " \n", "zh"], "请输入最多 100 词的英语"),
         (["", 3, "One. Two.", "en"], "whole number from 1 to 2, got 3"),
         (["", 1, "word " * 101, "en"], "101 words"),
         (["", 1, 5, "en"], "a string, got int"),

@@ -1,18 +1,17 @@
 """The page: `build` makes it, `launch` serves it.
 
-**How a tab is made.** One file a tab, with one function ``tab(service, language) -> Tab``, called inside
-its ``gr.Tab`` block. `service` is the only state (loaded models, caches; see `seqviz.ui.service`),
+**How a tab is made.** One file a tab, with one function ``tab(service, language, text) -> Tab``, called
+inside its ``gr.Tab`` block. `service` is the only state (loaded models, caches; see `seqviz.ui.service`),
 `language` is the radio at the top of the page: its value, "en" or "zh", is given to a handler like any
-other input. The function makes components, subscribes its own events, and returns a `Tab`
-(`seqviz.ui.tab`) with
+other input; `text` is the one text of the page (`seqviz.ui.text`). The function makes components,
+subscribes its own events, and returns a `Tab` (`seqviz.ui.tab`) with
 
 - ``spoken``: the components whose labels, choices or fixed text change with the language, each made
-  together with what it says: ``spoken.make(gr.Button, {"value": "attention.button"}, min_width=140)``.
+  together with what it says: ``spoken.make(gr.Button, {"value": "length.onward"}, min_width=140)``.
 - ``show``: a list of the keyword arguments of the events that draw the tab's results (``fn``,
-  ``inputs``, ``outputs``, …). The page runs them when it opens and after each change of language: the
-  first of each tab in the order of the tabs, then the second ones; `language` should be among their
-  inputs.
-- ``parts``: components and events that another tab connects to, by name; `build` lets them meet.
+  ``inputs``, ``outputs``, …). The page runs them when the tab is opened, and once more when the text or
+  the language has changed since; `language` should be among their inputs.
+- ``parts``: components that the page connects to, by name.
 
 **Rules.** Every event that runs a model takes ``**MODEL_EVENT`` (`seqviz.ui.tab`: shared queue), and is
 ``api_visibility="private"`` unless it is a documented endpoint made with ``gr.api``. Texts come from
@@ -26,6 +25,7 @@ draws its own waiting state.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import tempfile
@@ -41,7 +41,6 @@ except FileNotFoundError as error:
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -51,15 +50,15 @@ from starlette.middleware import Middleware
 from seqviz.drawing.names import name_of
 from seqviz.drawing.styles import escape
 from seqviz.language import LANGUAGES, Language
-from seqviz.ui import attention, cards, lab, length, links, theme, translate
+from seqviz.ui import attention, cards, lab, length, links, text, theme, translate
 from seqviz.ui.preview import Preview, chosen_language
 from seqviz.ui.service import MODELS, Service
-from seqviz.ui.tab import QUICK_EVENT, Spoken
-
-DRAWN_JS = "() => { document.documentElement.dataset.drawn = ''; }"
-"""Says that every tab is drawn, to whoever waits for it."""
+from seqviz.ui.tab import QUICK_EVENT, Spoken, Tab
+from seqviz.ui.text import Text
 
 __all__ = ["Service", "build", "launch"]
+
+TABS = {"translate": translate, "length": length, "attention": attention, "lab": lab}
 
 
 def build(models_folder: str | Path | None = None, service: Service | None = None) -> gr.Blocks:
@@ -81,90 +80,116 @@ def build(models_folder: str | Path | None = None, service: Service | None = Non
                 container=False,
                 elem_id="language",
             )
+        asked = text.make(service, spoken)
         notice = gr.HTML(elem_id="notice")
+        made: dict[str, Tab] = {}
+        blocks: dict[str, gr.Tab] = {}
         with gr.Tabs(elem_id="tabs") as tabs:
-            with spoken.make(gr.Tab, {"label": "tab.translate"}, id="translate"):
-                translate_tab = translate.tab(service, language)
-            with spoken.make(gr.Tab, {"label": "tab.length"}, id="length"):
-                length_tab = length.tab(service, language)
-            with spoken.make(gr.Tab, {"label": "tab.attention"}, id="attention"):
-                attention_tab = attention.tab(service, language)
-            with spoken.make(gr.Tab, {"label": "tab.lab"}, id="lab") as last:
-                lab_tab = lab.tab(service, language, last)
-        restored = [
-            tabs,
-            translate_tab.parts["text"],
-            *(length_tab.parts[name] for name in ("passage", "own", "own_row", "slider")),
-            *(attention_tab.parts[name] for name in ("text", "model")),
-            lab_tab.parts["text"],
-        ]
+            for name, module in TABS.items():
+                with spoken.make(gr.Tab, {"label": f"tab.{name}"}, id=name) as blocks[name]:
+                    made[name] = module.tab(service, language, asked)
+        values = {
+            "text": asked.box,
+            "passage": asked.passage,
+            "model": made["attention"].parts["model"],
+        }
         with top:
-            links.copy_button(
-                language,
-                spoken,
-                {
-                    "text-translate": translate_tab.parts["text"],
-                    "text-length": length_tab.parts["own"],
-                    "text-attention": attention_tab.parts["text"],
-                    "text-lab": lab_tab.parts["text"],
-                    "passage": length_tab.parts["passage"],
-                    "model": attention_tab.parts["model"],
-                },
-                tabs,
-                length_tab.parts["slider"],
-            )
-        translate.connect(service, translate_tab, length_tab, attention_tab, tabs)
-        length.connect(service, length_tab, attention_tab, tabs)
-        attention.connect(attention_tab, lab_tab, tabs)
-        lab.connect(translate_tab, lab_tab)
+            links.copy_button(language, spoken, values, tabs, asked.slider)
         spoken.make(gr.HTML, {"value": partial(_footer, service)})
-        made = [translate_tab, length_tab, attention_tab, lab_tab]
-        every = [spoken, *(tab.spoken for tab in made)]
-        components = [component for one in every for component in one.components]
-
-        def texts(chosen: str) -> list[Any]:
-            return [text for one in every for text in one.texts(chosen)]
-
-        def open_page(request: gr.Request) -> list:
-            chosen = first_language(request)
-            return [chosen, *texts(chosen)]
-
-        def restore(request: gr.Request) -> list:
-            link = links.read(request.query_params, service)
-            return [
-                gr.Tabs(selected=link.tab) if link.tab else gr.skip(),
-                _or_skip(link.text),
-                *length.restore(service, link.passage, link.text, link.stage),
-                _or_skip(link.text),
-                _or_skip(link.model),
-                _or_skip(link.text),
-            ]
-
-        def notice_of(chosen: str) -> Iterator[str]:
-            yield from _notice(service, chosen)
-
-        opened = page.load(open_page, outputs=[language, *components], **QUICK_EVENT).then(
-            restore, outputs=restored, **QUICK_EVENT
+        _follow(blocks, made, asked)
+        text.connect(service, asked)
+        _lead_on(service, made, asked, tabs)
+        _open(
+            service,
+            page,
+            [spoken, *(tab.spoken for tab in made.values())],
+            language,
+            notice,
+            {
+                "tabs": tabs,
+                "answers": made["translate"].parts["answers"],
+                **values,
+                "slider": asked.slider,
+                "typed": asked.typed,
+            },
         )
-        changed = language.input(texts, inputs=language, outputs=components, **QUICK_EVENT)
-        # The document's language and title follow, whoever changed it.
-        language.change(None, language, js=theme.language_script(), **QUICK_EVENT)
-        for event in (opened, changed):
-            event.then(
-                notice_of,
-                language,
-                notice,
-                show_progress="hidden",
-                api_visibility="private",
-                concurrency_limit=None,
-                trigger_mode="always_last",
-            )
-            # What each tab shows first, then what comes second.
-            for shown in chain.from_iterable(zip_longest(*(tab.show for tab in made))):
-                if shown:
-                    event = event.then(**shown)
-            event.then(None, js=DRAWN_JS, **QUICK_EVENT)
     return page.queue(max_size=32)
+
+
+def _follow(blocks: dict[str, gr.Tab], made: dict[str, Tab], asked: Text) -> None:
+    """A tab is drawn when it is opened, unless it already shows this text in this language; see ``tabs.js``."""
+    for name, tab in made.items():
+        # The script presses it.
+        event = gr.Button("", visible="hidden", elem_id=f"draw-{name}").click(**tab.show[0])
+        for shown in tab.show[1:]:
+            event = event.then(**shown)
+        event.success(None, js=f"() => window.seqviz.drawn({json.dumps(name)})", **QUICK_EVENT)
+        blocks[name].select(None, js=f"() => window.seqviz.open({json.dumps(name)})", **QUICK_EVENT)
+    asked.box.input(None, js="() => window.seqviz.stale()", **QUICK_EVENT)
+    # The lanes of Length know every stage.
+    asked.slider.change(None, js="() => window.seqviz.stale('attention', 'lab')", **QUICK_EVENT)
+
+
+def _lead_on(service: Service, made: dict[str, Tab], asked: Text, tabs: gr.Tabs) -> None:
+    """Buttons that put an example into the box, or open the next tab on the same text."""
+    for english, button in made["translate"].parts["examples"].items():
+        text.fill(service, asked, button, english)
+    for name, key, goal in (
+        ("translate", "longer", "length"),
+        ("length", "onward", "attention"),
+        ("attention", "onward", "lab"),
+    ):
+        made[name].parts[key].click(partial(gr.Tabs, selected=goal), outputs=tabs, **QUICK_EVENT)
+
+
+def _open(
+    service: Service,
+    page: gr.Blocks,
+    every: list[Spoken],
+    language: gr.Radio,
+    notice: gr.HTML,
+    restored: dict[str, Any],
+) -> None:
+    """What happens when the page is opened, and when another language is chosen.
+
+    Args:
+        every: components that speak.
+        restored: components that an address can fill, by name.
+    """
+    components = [component for one in every for component in one.components]
+
+    def texts(chosen: str) -> list[Any]:
+        return [said for one in every for said in one.texts(chosen)]
+
+    def open_page(request: gr.Request) -> list:
+        chosen = first_language(request)
+        return [chosen, *texts(chosen)]
+
+    def restore(request: gr.Request) -> list:
+        link = links.read(request.query_params, service)
+        found = links.restored(service, link, first_language(request))
+        return [found.get(name, gr.skip()) for name in restored]
+
+    def notice_of(chosen: str) -> Iterator[str]:
+        yield from _notice(service, chosen)
+
+    opened = page.load(open_page, outputs=[language, *components], **QUICK_EVENT).then(
+        restore, outputs=list(restored.values()), **QUICK_EVENT
+    )
+    changed = language.input(texts, inputs=language, outputs=components, **QUICK_EVENT)
+    # The document's language and title follow, whoever changed it.
+    language.change(None, language, js=theme.language_script(), **QUICK_EVENT)
+    for event in (opened, changed):
+        event.then(**text.REDRAW)
+        event.then(
+            notice_of,
+            language,
+            notice,
+            show_progress="hidden",
+            api_visibility="private",
+            concurrency_limit=None,
+            trigger_mode="always_last",
+        )
 
 
 def launch(
@@ -217,10 +242,6 @@ def served_with(service: Service) -> dict[str, Any]:
         "css": theme.CSS,
         "head": theme.HEAD,
     }
-
-
-def _or_skip(value: str | None) -> Any:
-    return gr.skip() if value is None else value
 
 
 def first_language(request: gr.Request) -> str:

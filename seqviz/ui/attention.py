@@ -21,6 +21,8 @@ from seqviz.ui import cards, stepping
 from seqviz.ui.growth import paragraphs
 from seqviz.ui.service import Service
 from seqviz.ui.tab import DOWNLOAD_JS, MODEL_EVENT, QUICK_EVENT, Spoken, Tab, beam_choices, endpoint
+from seqviz.ui.text import Text
+from seqviz.ui.text import part as part_of
 from seqviz.ui.translate import check_beams, checked_text, is_chinese, too_long
 
 if TYPE_CHECKING:
@@ -67,26 +69,11 @@ class Choice:
     prefix: tuple[int, ...] = ()
 
 
-def tab(service: Service, language: gr.Radio) -> Tab:
+def tab(service: Service, language: gr.Radio, text: Text) -> Tab:
     """Make the tab inside the current ``gr.Tab``."""
     spoken = Spoken()
     spoken.make(gr.HTML, {"value": _lead})
-    text = spoken.make(
-        gr.Textbox,
-        {"label": "attention.box", "placeholder": "translate.placeholder"},
-        value=service.examples()[0]["english"],
-        lines=2,
-        max_lines=8,
-        elem_id="attention-source",
-    )
     with gr.Row(elem_classes="actions"):
-        button = spoken.make(
-            gr.Button,
-            {"value": "attention.button"},
-            variant="primary",
-            min_width=140,
-            elem_id="attention-show",
-        )
         model = spoken.make(
             gr.Radio,
             {"label": "attention.model", "choices": _model_choices},
@@ -189,14 +176,30 @@ def tab(service: Service, language: gr.Radio) -> Tab:
     shown = gr.State("")  # the text on the screen, whatever has been typed since
 
     # A gr.Radio has no value None among its choices, so the mean is "".
-    inputs = [text, model, second, view, kind, layer, head, unit, specials, beams, scale, part]
+    inputs = [
+        *text.inputs,
+        model,
+        second,
+        view,
+        kind,
+        layer,
+        head,
+        unit,
+        specials,
+        beams,
+        scale,
+        part,
+    ]
     inputs += [steps.start, language]
     outputs = [message, picture, beware, view, kind, layer, head, part, steps.panel, shown]
-    of_shown = [shown, *inputs[1:]]
+    of_shown = [shown, *inputs[3:]]
 
-    def draw(*values: Any) -> Iterator[list[Any]]:
-        for state in _draw(service, _choice(*values[:-1]), values[-1]):
-            yield [*state, values[0]]
+    def draw_of(source: str, *values: Any) -> Iterator[list[Any]]:
+        for state in _draw(service, _choice(source, *values[:-1]), values[-1]):
+            yield [*state, source]
+
+    def draw(box: str, passage: str, stage: float, *values: Any) -> Iterator[list[Any]]:
+        yield from draw_of(part_of(service, box, passage, stage), *values)
 
     event: dict[str, Any] = {
         "fn": draw,
@@ -208,9 +211,9 @@ def tab(service: Service, language: gr.Radio) -> Tab:
         **MODEL_EVENT,
     }
     options = (model, second, view, kind, layer, head, unit, specials, beams, scale, part)
-    gr.on([button.click, text.submit, *(option.input for option in options)], **event)
+    gr.on([option.input for option in options], **event)
     picture.click(_clicked_head, outputs=[layer, head], **QUICK_EVENT).then(**event)
-    steps.chosen.then(**event | {"inputs": of_shown})
+    steps.chosen.then(**event | {"fn": draw_of, "inputs": of_shown})
     for name, file_button in buttons.items():
         file_button.click(
             _file_maker(service, name),
@@ -249,20 +252,7 @@ def tab(service: Service, language: gr.Radio) -> Tab:
 
     endpoint(attention, **MODEL_EVENT)
 
-    parts = {"text": text, "model": model, "draw": event, "onward": onward}
-    return Tab(spoken=spoken, show=[event], parts=parts)
-
-
-def connect(attention_tab: Tab, lab_tab: Tab, tabs: gr.Tabs) -> None:
-    """Let the last button lead to the Lab tab, with the same text."""
-
-    def go(text: str) -> tuple[Any, str]:
-        return gr.Tabs(selected="lab"), text
-
-    source, target = attention_tab.parts, lab_tab.parts
-    source["onward"].click(go, source["text"], [tabs, target["text"]], **QUICK_EVENT).then(
-        **target["draw"]
-    )
+    return Tab(spoken, [event], {"model": model, "onward": onward})
 
 
 # ---------------------------------------------------------------------------------------------

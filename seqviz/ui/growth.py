@@ -1,4 +1,4 @@
-"""Texts that grow: the passages written by hand, and a visitor's own text, sentence by sentence."""
+"""Texts that grow: those written by hand, and a visitor's own: by sentences, a single one by clauses or words."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ MAX_WORDS = MAX_SOURCE_WORDS
 """Longest own text: no model was trained on longer ones."""
 MAX_STAGES = 12
 """An own text of more sentences grows by several at a time."""
+FEWEST_WORDS = 3
+"""Of the shortest stage of a single sentence."""
+_OPENS_CLAUSE = frozenset(
+    "although because but if since so though unless until when where which while who whose".split()
+)
 
 
 class Stage(NamedTuple):
@@ -28,7 +33,7 @@ class Stage(NamedTuple):
     Attributes:
         english: the text.
         french, chinese: reference and meaning; None for an own text.
-        sentences: that it consists of; empty for a passage, which is one sentence that grows.
+        sentences: that it consists of; empty where one sentence grows.
     """
 
     english: str
@@ -101,7 +106,7 @@ def whole(text: str) -> Growth:
 
 
 def own(text: Any) -> Growth:
-    """A visitor's text, one sentence more at each stage.
+    """A visitor's text, one sentence more at each stage; a single sentence grows by clauses or words.
 
     Raises:
         GrowthError: no text, nothing in it, or a first sentence over the cap.
@@ -126,9 +131,28 @@ def own(text: Any) -> Growth:
     if len(ends) < len(used):
         notes.append(("length.own_grouped", {"number": len(used), "stages": len(ends)}))
     if len(used) == len(every) == 1:
-        notes.append(("length.own_single", {}))
+        grown, note = _sentence(used[0])
+        return Growth(OWN, grown, ((note, {}),))
     stages = (Stage(" ".join(used[:end]), sentences=tuple(used[:end])) for end in ends)
     return Growth(OWN, tuple(stages), tuple(notes))
+
+
+def _sentence(sentence: str) -> tuple[tuple[Stage, ...], str]:
+    """The stages of one sentence, each with its end mark, and the key of what to say of them."""
+    words = sentence.split()
+    if len(words) <= FEWEST_WORDS:
+        return (Stage(sentence, sentences=(sentence,)),), "length.own_single"
+    inside = range(FEWEST_WORDS, len(words))
+    ends = [end for end in inside if words[end - 1][-1] in ",;:–—" or words[end] in _OPENS_CLAUSE]
+    key = "length.own_clauses"
+    if len(ends) < 2:
+        ends = [FEWEST_WORDS - 1 + step for step in steps(len(inside), MAX_STAGES - 1)]
+        key = "length.own_words"
+    ends = [ends[step - 1] for step in steps(len(ends), MAX_STAGES - 1)]
+    found = re.search(r"[.!?…]+$", sentence)
+    mark = found.group() if found else ""
+    parts = [" ".join(words[:end]).rstrip(" ,;:–—") + mark for end in ends]
+    return tuple(Stage(part) for part in (*parts, sentence)), key
 
 
 def paragraphs(text: str) -> list[str]:

@@ -12,76 +12,47 @@ import gradio as gr
 
 from seqviz.drawing.styles import escape
 from seqviz.language import Language
-from seqviz.ui import cards, experiments, live, story, telephone
+from seqviz.ui import cards, experiments, live, telephone
 from seqviz.ui.growth import paragraphs
 from seqviz.ui.service import MODELS, Service
 from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, Spoken, Tab, endpoint
-from seqviz.ui.translate import checked_text, is_chinese, is_own, too_long
+from seqviz.ui.text import Text, part
+from seqviz.ui.translate import checked_text, is_chinese, too_long
 
 ENDS = ("forward", "backward")
 """End states that the endpoint tells of."""
 
-FIRST_WORDS = 40
-"""The text shown first is the stage nearest to so many words of the passage that Length shows first."""
 
-
-def tab(service: Service, language: gr.Radio, this: gr.Tab) -> Tab:
-    """Make the tab inside `this`."""
+def tab(service: Service, language: gr.Radio, text: Text) -> Tab:
+    """Make the tab inside the current ``gr.Tab``."""
     spoken = Spoken()
     spoken.make(gr.HTML, {"value": _lead})
-    text = spoken.make(
-        gr.Textbox,
-        {"label": "lab.box", "placeholder": "translate.placeholder"},
-        value=first_text(service),
-        lines=3,
-        max_lines=8,
-        elem_id="lab-source",
-    )
-    with gr.Row(elem_classes="actions"):
-        button = spoken.make(
-            gr.Button, {"value": "lab.button"}, variant="primary", min_width=140, elem_id="lab-show"
-        )
     game = gr.HTML(elem_id="lab-game")
     column = gr.HTML(elem_id="lab-experiments")
     live.block(language, spoken)
     claims = gr.HTML(elem_id="lab-claims")
-    shown = gr.State("")  # the language of the figures and claims on the screen
-    carried = gr.State("")
 
-    def draw(source: str, chosen: str) -> Iterator[str]:
-        yield from draw_game(service, source, chosen)
+    def read(chosen: str) -> tuple[str, str]:
+        return experiments.column(service, chosen), experiments.table(service, chosen)
 
+    def play(box: str, passage: str, stage: float, chosen: str) -> Iterator[str]:
+        yield from draw_game(service, part(service, box, passage, stage), chosen)
+
+    figures: dict[str, Any] = {
+        "fn": read,
+        "inputs": language,
+        "outputs": [column, claims],
+        **QUICK_EVENT,
+    }
     event: dict[str, Any] = {
-        "fn": draw,
-        "inputs": [text, language],
+        "fn": play,
+        "inputs": [*text.inputs, language],
         "outputs": game,
         "show_progress": "hidden",
         "trigger_mode": "always_last",
         "api_visibility": "private",
         **MODEL_EVENT,
     }
-    gr.on([button.click, text.submit], **event)
-
-    def read(chosen: str, before: str) -> tuple[Any, ...]:
-        if chosen == before:
-            return gr.skip(), gr.skip(), gr.skip()
-        return chosen, experiments.column(service, chosen), experiments.table(service, chosen)
-
-    def follow(source: str, chosen: str, before: str) -> Iterator[tuple[Any, ...]]:
-        if before:  # else the tab was never opened
-            yield gr.skip(), *read(chosen, before)
-            for picture in draw_game(service, source, chosen):
-                yield picture, gr.skip(), gr.skip(), gr.skip()
-        else:
-            yield (gr.skip(),) * 4
-
-    this.select(read, [language, shown], [shown, column, claims], **QUICK_EVENT)
-    changed = {
-        "fn": follow,
-        "inputs": [*event["inputs"], shown],
-        "outputs": [game, shown, column, claims],
-    }
-    language.change(**event | changed)
 
     def reach(text: str) -> dict[str, dict[str, Any]]:
         """Which words of an English text still reach the end states of each model's encoder.
@@ -107,31 +78,7 @@ def tab(service: Service, language: gr.Radio, this: gr.Tab) -> Tab:
 
     endpoint(report, queue=False)
 
-    return Tab(
-        spoken=spoken,
-        parts={"tab": this, "text": text, "carried": carried, "draw": event},
-    )
-
-
-def connect(translate_tab: Tab, lab_tab: Tab) -> None:
-    """Play the game when the tab is opened; a visitor's own sentence comes along from Translate, once."""
-    source, target = translate_tab.parts["text"], lab_tab.parts
-
-    def carry(typed: str, before: str) -> tuple[Any, str]:
-        plain = " ".join(paragraphs(typed or ""))
-        if plain == before or not is_own(plain) or is_chinese(plain):
-            return gr.skip(), before
-        return plain, plain
-
-    target["tab"].select(
-        carry, [source, target["carried"]], [target["text"], target["carried"]], **QUICK_EVENT
-    ).then(**target["draw"])
-
-
-def first_text(service: Service) -> str:
-    """What the tab opens with; see `FIRST_WORDS`."""
-    stages = [stage.english for stage in story.text_of(service).stages]
-    return min(stages, key=lambda stage: abs(len(stage.split()) - FIRST_WORDS))
+    return Tab(spoken, [figures, event])
 
 
 def draw_game(service: Service, source: str | None, language: str) -> Iterator[str]:

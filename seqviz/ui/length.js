@@ -1,5 +1,6 @@
 /* Which stage of a growing text is seen, at once and without asking the server: on the Length tab where the
-   slider stands, in the opening (`data-walk="story"`) where it has come to by itself.
+   slider stands, in the opening (`data-walk="story"`) where it has come to by itself; in other lanes (`data-walk="none"`) all
+   there is.
    Everything follows from one style sheet, so that markup which comes later is right from the start. */
 (() => {
   const state = { stage: 1, story: 1, curve: "same-content", metric: "bleu", growing: false, picked: undefined, picks: 0 };
@@ -19,7 +20,7 @@
     sheet.textContent = `
       :root { --words: ${Number(counts[stage - 1] ?? 0)}; }
       ${only(stage, ":not([data-walk] *)")}
-      ${only(state.story, ":is([data-walk] *)")}
+      ${only(state.story, ":is([data-walk=story] *)")}
       .stops > :nth-child(${stage}) { color: var(--ink) !important; font-weight: 700 !important; }
       [data-metric]:not([data-metric="${state.metric}"]),
       [data-curve]:not([data-curve="${state.curve}"]) { display: none !important; }
@@ -107,7 +108,7 @@
   /* A hand on the slider, or another text, ends the walk. */
   for (const kind of ["pointerdown", "keydown"]) {
     document.addEventListener(kind, (event) => {
-      if (event.target.closest?.("#length-slider, #passage, #opposite, #own-row")) stop(false);
+      if (event.target.closest?.("#length-slider, #passage, #source")) stop(false);
     });
   }
 

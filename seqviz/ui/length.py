@@ -6,7 +6,6 @@ All stages of a text go to the browser, where the slider alone decides which of 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from functools import partial
 from importlib.metadata import version
@@ -16,16 +15,15 @@ import gradio as gr
 
 from seqviz.drawing.styles import escape
 from seqviz.language import LANGUAGES, Language
-from seqviz.ui import cards, growth, lanes, measured, stages, story
-from seqviz.ui.growth import MAX_WORDS, OWN, Growth, GrowthError, Stage
+from seqviz.ui import cards, lanes, measured, stages
+from seqviz.ui.growth import OWN, Growth, GrowthError, Stage
 from seqviz.ui.lanes import Shown
 from seqviz.ui.outcomes import Output
 from seqviz.ui.service import BLEU_SETTINGS, CHRF_SETTINGS, MODELS, Service, counted
 from seqviz.ui.stages import METRICS
 from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, Spoken, Tab, endpoint
+from seqviz.ui.text import Text, growing
 from seqviz.ui.translate import is_chinese
-
-FIRST_STAGE = 4
 
 _STOPS_JS = """
 const follow = () => window.seqviz.followSlider();
@@ -34,74 +32,25 @@ for (const wait of [0, 100, 500, 1500]) setTimeout(follow, wait);
 """  # a tab that is opened gets its slider first and the slider's value a little later
 
 
-def tab(service: Service, language: gr.Radio) -> Tab:
+def tab(service: Service, language: gr.Radio, text: Text) -> Tab:
     """Make the tab inside the current ``gr.Tab``."""
-    first = story.text_of(service)
     spoken = Spoken()
     spoken.make(gr.HTML, {"value": _lead})
     with gr.Row(elem_classes="actions low"):
-        passage = spoken.make(
-            gr.Dropdown,
-            {"label": "length.passage", "choices": partial(_passage_choices, service, first.id)},
-            value=first.id,
-            filterable=False,
-            min_width=220,
-            elem_id="passage",
-        )
+        text.passage.render()
         # One of the two is shown; which one, the script says.
         grow = spoken.make(gr.Button, {"value": "length.grow"}, min_width=120, elem_id="grow")
         pause = spoken.make(gr.Button, {"value": "length.pause"}, min_width=120, elem_id="pause")
-    with gr.Row(elem_classes="actions low", visible=False, elem_id="own-row") as own_row:
-        own = spoken.make(
-            gr.Textbox,
-            {"label": "length.own_box", "placeholder": _own_placeholder},
-            value="",
-            lines=2,
-            max_lines=8,
-            elem_id="own",
-        )
-        own_button = spoken.make(
-            gr.Button,
-            {"value": "length.own_button"},
-            variant="primary",
-            min_width=100,
-            elem_id="own-show",
-        )
-    picks = gr.Number(0, visible="hidden")  # how often a person has picked a text
     message = gr.HTML(elem_id="length-message")
     with gr.Column(elem_id="walk"):
-        slider = spoken.make(
-            gr.Slider,
-            {"label": "length.slider"},
-            minimum=1,
-            maximum=len(first.stages),
-            value=FIRST_STAGE,
-            step=1,
-            buttons=[],
-            elem_id="length-slider",
-        )
+        text.slider.render()
         stops = gr.HTML(elem_id="stops", js_on_load=_STOPS_JS)
     with gr.Row(elem_classes="split"):
         with gr.Column(scale=6, min_width=320):
             answers = gr.HTML(elem_id="stage-cards")
             reference = gr.HTML(elem_id="reference")
         with gr.Column(scale=5, min_width=320):
-            with gr.Row(elem_classes="switches"):
-                curve = spoken.make(
-                    gr.Radio,
-                    {"label": "length.curve", "choices": _curve_choices},
-                    value=measured.CURVES[0],
-                    container=False,
-                    elem_id="curve",
-                )
-                metric = spoken.make(
-                    gr.Radio,
-                    {"label": "length.metric", "choices": _metric_choices},
-                    value="bleu",
-                    container=False,
-                    elem_id="metric",
-                )
-            spoken.make(gr.HTML, {"value": partial(measured.panel, service)}, elem_id="measured")
+            _measured(service, spoken)
             path = gr.HTML(elem_id="path")
     details = {"value": partial(measured.details, service)}
     spoken.make(gr.HTML, details, elem_id="measured-details")
@@ -110,52 +59,51 @@ def tab(service: Service, language: gr.Radio) -> Tab:
         onward = spoken.make(
             gr.Button, {"value": "length.onward"}, min_width=180, elem_id="length-onward"
         )
+    # These ask the server nothing.
+    show_stage = "value => window.seqviz.showStage(value)"
+    text.slider.change(None, text.slider, js=show_stage, **QUICK_EVENT)
+    grow.click(None, js="() => window.seqviz.grow()", **QUICK_EVENT)
+    pause.click(None, js="() => window.seqviz.pause()", **QUICK_EVENT)
 
-    def draw(
-        passage_id: str, own_text: str, chosen: str, request: gr.Request
-    ) -> Iterator[list[Any]]:
-        yield from draw_stages(service, passage_id, own_text, chosen, request.session_hash)
+    def draw(box: str, passage: str, chosen: str, request: gr.Request) -> Iterator[list[Any]]:
+        yield from draw_stages(service, passage, box, chosen, request.session_hash)
 
-    def fit(passage_id: str, own_text: str, stage: float) -> tuple[Any, Any]:
-        return _fit(service, passage_id, own_text, stage), gr.Row(visible=passage_id == OWN)
-
-    inputs = [passage, own, language]
-    outputs = [message, stops, answers, reference, path]
-    show_event: dict[str, Any] = {
+    event: dict[str, Any] = {
         "fn": draw,
-        "inputs": inputs,
-        "outputs": outputs,
+        "inputs": [text.box, text.passage, language],
+        "outputs": [message, stops, answers, reference, path],
         "show_progress": "hidden",
         "trigger_mode": "always_last",
         "api_visibility": "private",
         **MODEL_EVENT,
     }
-    fit_event: dict[str, Any] = {
-        "fn": fit,
-        "inputs": [passage, own, slider],
-        "outputs": [slider, own_row],
-        "trigger_mode": "always_last",
-        **QUICK_EVENT,
-    }
+    _endpoint(service)
+    return Tab(spoken, [event], {"onward": onward})
 
-    # A dropdown tells of one pick twice, and again each time it is left: the script counts the picks.
-    passage.input(
-        None,
-        passage,
-        picks,
-        js=f"passage => window.seqviz.pick(passage, {json.dumps(first.id)})",
-        **QUICK_EVENT,
-    )
-    passage.change(None, passage, js="passage => window.seqviz.forgetPick(passage)", **QUICK_EVENT)
-    chosen_text = gr.on([picks.change, own_button.click, own.submit], **fit_event)
-    chosen_text.then(**show_event)
-    # These ask the server nothing.
-    slider.change(None, slider, js="value => window.seqviz.showStage(value)", **QUICK_EVENT)
+
+def _measured(service: Service, spoken: Spoken) -> None:
+    """One measured curve at a time, and the switches that say which."""
+    with gr.Row(elem_classes="switches"):
+        curve = spoken.make(
+            gr.Radio,
+            {"label": "length.curve", "choices": _curve_choices},
+            value=measured.CURVES[0],
+            container=False,
+            elem_id="curve",
+        )
+        metric = spoken.make(
+            gr.Radio,
+            {"label": "length.metric", "choices": _metric_choices},
+            value="bleu",
+            container=False,
+            elem_id="metric",
+        )
     curve.change(None, curve, js="curve => window.seqviz.look({ curve })", **QUICK_EVENT)
     metric.change(None, metric, js="metric => window.seqviz.look({ metric })", **QUICK_EVENT)
-    grow.click(None, js="() => window.seqviz.grow()", **QUICK_EVENT)
-    pause.click(None, js="() => window.seqviz.pause()", **QUICK_EVENT)
+    spoken.make(gr.HTML, {"value": partial(measured.panel, service)}, elem_id="measured")
 
+
+def _endpoint(service: Service) -> None:
     def length(
         passage: str = "", stage: int = 1, text: str = "", language: str = "en"
     ) -> dict[str, Any]:
@@ -177,39 +125,6 @@ def tab(service: Service, language: gr.Radio) -> Tab:
 
     endpoint(length, **MODEL_EVENT)
 
-    return Tab(
-        spoken=spoken,
-        show=[show_event],
-        parts={
-            "passage": passage,
-            "own": own,
-            "own_row": own_row,
-            "slider": slider,
-            "onward": onward,
-            "fit": fit_event,
-            "show": show_event,
-        },
-    )
-
-
-def connect(service: Service, length_tab: Tab, attention_tab: Tab, tabs: gr.Tabs) -> None:
-    """Let the last button lead to the Attention tab, with the text of the stage that is seen."""
-
-    def go(passage_id: str, own_text: str, stage: float) -> tuple[Any, Any]:
-        try:
-            text = _text(service, passage_id, own_text)
-        except GrowthError:
-            return gr.Tabs(selected="attention"), gr.skip()
-        return gr.Tabs(selected="attention"), text.stages[text.clamp(stage)].english
-
-    source, target = length_tab.parts, attention_tab.parts
-    source["onward"].click(
-        go,
-        [source["passage"], source["own"], source["slider"]],
-        [tabs, target["text"]],
-        **QUICK_EVENT,
-    ).then(**target["draw"])
-
 
 # ---------------------------------------------------------------------------------------------
 # Drawing
@@ -229,7 +144,7 @@ def draw_stages(
     """
     token = service.begin(session)
     try:
-        text = _text(service, passage_id, own_text)
+        text = growing(service, own_text, passage_id)
     except GrowthError as error:
         # An empty box is no mistake, only a beginning.
         said = error.say(language)
@@ -256,52 +171,6 @@ def draw_stages(
         yield picture()
 
 
-def _text(service: Service, passage_id: Any, own_text: Any) -> Growth:
-    """The growing text that a visitor chose.
-
-    Raises:
-        GrowthError: no such passage, or an own text that cannot grow.
-    """
-    if passage_id == OWN:
-        return growth.own(own_text)
-    try:
-        return service.growth(passage_id)
-    except KeyError:
-        known = ", ".join(text["id"] for text in (*service.everyday(), *service.passages()))
-        raise GrowthError("length.unknown", known=known, got=f"{passage_id!r:.40}") from None
-
-
-def restore(
-    service: Service, passage_id: str | None, own_text: str | None, stage: int | None
-) -> list[Any]:
-    """Updates of passage, own text, its row and slider for a link that names them."""
-    if passage_id is None:
-        return [gr.skip()] * 4
-    own_text = own_text if passage_id == OWN and own_text else ""
-    try:
-        text = _text(service, passage_id, own_text)
-    except GrowthError:  # an own text that cannot grow: the tab says why
-        slider = gr.skip()
-    else:
-        count = len(text.stages)
-        value = text.clamp(stage or FIRST_STAGE) + 1
-        slider = gr.Slider(maximum=max(2, count), value=value, interactive=count > 1)
-    return [passage_id, own_text, gr.Row(visible=passage_id == OWN), slider]
-
-
-def _fit(service: Service, passage_id: Any, own_text: Any, stage: Any) -> Any:
-    """The slider with as many stops as the text has stages, and as near as can be to where it was."""
-    try:
-        text = _text(service, passage_id, own_text)
-    except GrowthError:
-        return gr.skip()
-    count = len(text.stages)
-    # A slider needs two ends; the script shows a single stage at both. An own text is walked from its
-    # first sentence on.
-    value = 1 if text.id == OWN else text.clamp(stage) + 1
-    return gr.Slider(maximum=max(2, count), value=value, interactive=count > 1)
-
-
 def _message(text: Growth, own_text: Any, language: str) -> str:
     """What to know about an own text: how it was cut, and what is measured of it."""
     if text.id != OWN:
@@ -323,7 +192,7 @@ def answer(
     language = language if language in LANGUAGES else "en"
     is_own = passage_id in ("", OWN) or (own_text is not None and own_text != "")
     try:
-        text = _text(service, OWN if is_own else passage_id, own_text)
+        text = growing(service, own_text, OWN if is_own else passage_id)
         count = len(text.stages)
         if isinstance(stage, bool) or not isinstance(stage, int) or not 1 <= stage <= count:
             raise GrowthError("length.stage", count=count, got=f"{stage!r:.40}")
@@ -387,23 +256,12 @@ def _how(language: str) -> str:
     )
 
 
-def _own_placeholder(language: str) -> str:
-    return Language.of(language).say("length.own_placeholder", limit=MAX_WORDS)
-
-
 def _lead(language: str) -> str:
     return f'<p class="lead">{escape(Language.of(language).say("length.lead"))}</p>'
 
 
 def _hint(said: str) -> str:
     return f'<p class="hint">{escape(said)}</p>'
-
-
-def _passage_choices(service: Service, first: str, language: str) -> list[tuple[str, str]]:
-    """The text that opens the page, the other everyday texts, the passages, one's own."""
-    texts = sorted(service.everyday(), key=lambda text: text["id"] != first)
-    choices = [(text["title"][language], text["id"]) for text in (*texts, *service.passages())]
-    return [*choices, (Language.of(language).say("length.own"), OWN)]
 
 
 def _curve_choices(language: str) -> list[tuple[str, str]]:

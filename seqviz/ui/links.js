@@ -1,23 +1,19 @@
 /* A link to what is on the screen: tab, text, and what is chosen there. */
-window.seqviz.link = ({ tabs, names, limit }, lang, values) => {
+window.seqviz.link = ({ names, limit }, lang, values) => {
   const given = Object.fromEntries(names.map((name, index) => [name, values[index]]));
-  const shown = [...document.querySelectorAll("#tabs [role=tab]")];
-  const tab = tabs[Math.max(0, shown.findIndex((one) => one.ariaSelected === "true"))];
+  const tab = window.seqviz.tab();
   const address = new URL(window.location.href);
   address.search = "";
   address.hash = "";
   const ask = (name, value) => address.searchParams.set(name, value);
   ask("lang", lang);
   ask("tab", tab);
-  let text = given[`text-${tab}`];
-  if (tab === "length") {
-    ask("passage", given.passage);
-    ask("stage", document.querySelector("#length-slider input[type=range]")?.value ?? 1);
-    if (given.passage !== "own") text = null;
-  }
-  if (tab === "attention") ask("model", given.model);
+  const text = given.text?.trim() ? given.text : null;
   const long = (text ?? "").length > limit;
-  if (text && !long) ask("text", text);
+  if (!text) ask("passage", given.passage);
+  else if (!long) ask("text", text);
+  if (tab !== "translate") ask("stage", window.seqviz.seen().stage);
+  if (tab === "attention") ask("model", given.model);
   return { address: address.href, long };
 };
 

@@ -15,6 +15,7 @@ from typing import Any
 import gradio as gr
 
 from seqviz.language import LANGUAGES, Language
+from seqviz.ui import story, text
 from seqviz.ui.growth import MAX_CHARACTERS, OWN
 from seqviz.ui.service import MODELS, Service
 from seqviz.ui.tab import QUICK_EVENT, Spoken
@@ -30,8 +31,8 @@ class Link:
 
     Attributes:
         tab: one of `TABS`.
-        text: of the tab's box.
-        passage: id of a passage of the Length tab, or `OWN`.
+        text: that was typed.
+        passage: id of a text written by hand, or `OWN`.
         stage: of the growing text, from 1.
         model: on the Attention tab.
     """
@@ -45,16 +46,28 @@ class Link:
 
 def read(query: Mapping[str, str], service: Service) -> Link:
     """The link in an address; whatever is unknown or out of range is left out."""
-    tab, text, model = (query.get(key) for key in ("tab", "text", "model"))
+    tab, typed, model = (query.get(key) for key in ("tab", "text", "model"))
     passage, stage = query.get("passage"), str(query.get("stage", ""))
-    known = {OWN, *(found["id"] for found in service.passages())}
+    known = {OWN, *(found["id"] for found in (*service.everyday(), *service.passages()))}
     return Link(
         tab=tab if tab in TABS else None,
-        text=text if text and text.strip() and len(text) <= MAX_CHARACTERS else None,
+        text=typed if typed and typed.strip() and len(typed) <= MAX_CHARACTERS else None,
         passage=passage if passage in known else None,
         stage=int(stage) if re.fullmatch("[1-9][0-9]?", stage) else None,
         model=model if model in MODELS else None,
     )
+
+
+def restored(service: Service, link: Link, language: str) -> dict[str, Any]:
+    """What a link puts into the page, by name; what it does not ask for is left out."""
+    found: dict[str, Any] = {"tabs": link.tab and gr.Tabs(selected=link.tab), "model": link.model}
+    passage = OWN if link.text else link.passage
+    if passage:
+        found |= {"text": link.text, "typed": link.text, "passage": passage}
+        found["slider"] = text.fitted(service, link.text, passage, link.stage)
+    if not link.text:  # stands there whatever the queue is like
+        found["answers"] = story.opening(service, language, passage or "")
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def copy_button(
@@ -68,8 +81,8 @@ def copy_button(
 
     Args:
         spoken: gets the button.
-        values: components by what they stand for: ``text-TAB`` for each of `TABS`, ``passage``, ``model``.
-            The stage is where the slider stands.
+        values: components by what they stand for: ``text``, ``passage``, ``model``. The stage is where the
+            slider stands.
     """
     button = spoken.make(
         gr.Button, {"value": "link.copy"}, size="sm", min_width=100, elem_id="copy-link"
@@ -80,19 +93,18 @@ def copy_button(
         }
         for chosen in LANGUAGES
     }
-    page = {"tabs": TABS, "names": list(values), "limit": MAX_TEXT, "said": said}
+    page = {"names": list(values), "limit": MAX_TEXT, "said": said}
     button.click(
         None,
         [language, *values.values()],
         js=f"(...values) => window.seqviz.copyLink({json.dumps(page)}, ...values)",
         **QUICK_EVENT,
     )
-    texts = [value for name, value in values.items() if name.startswith("text-")]
     gr.on(
         [
             tabs.change,
-            *(text.blur for text in texts),
-            *(text.submit for text in texts),
+            values["text"].blur,
+            values["text"].submit,
             values["passage"].change,
             values["model"].change,
             slider.release,

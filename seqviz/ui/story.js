@@ -34,8 +34,8 @@
   const tabs = () => [...document.querySelectorAll("#tabs [role=tab]")];
   const go = {
     own: () => document.querySelector("#source textarea, #source input")?.focus(),
-    attention: () => document.querySelector("#to-attention")?.click(),
     length: () => tabs()[1]?.click(),
+    attention: () => tabs()[2]?.click(),
   };
 
   document.addEventListener("click", (event) => {

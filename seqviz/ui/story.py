@@ -7,6 +7,7 @@ the queue is. Where they are of other weights, the models write it anew. ``story
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from seqviz.drawing.styles import escape
 from seqviz.language import Language
@@ -21,27 +22,24 @@ WAYS = {"own": "story.own", "attention": "story.attention", "length": "story.len
 """Where one can go on from the end, and what the button says."""
 
 
-def text_of(service: Service) -> Growth:
-    """The text that opens the page; the first one where nothing says which."""
+def text_of(service: Service, passage: str = "") -> Growth:
+    """A text written by hand; where there is none of this id, the one that opens the page."""
+    with suppress(KeyError):
+        return service.growth(passage)
     found = service.opening()
     return service.growth(found["first"] if found else service.everyday()[0]["id"])
 
 
-def part(service: Service) -> str:
-    """The English of the text at its third stage: long enough to look into, short enough to see whole."""
-    return text_of(service).stages[2].english
-
-
-def opening(service: Service, language: str) -> str:
+def opening(service: Service, language: str, passage: str = "") -> str:
     """The text with what is known of it; asks no model."""
-    text = text_of(service)
+    text = text_of(service, passage)
     known = {name: service.known(name, text) for name in MODELS}
     return _markup(Shown(service, text, language, known))
 
 
-def draw(service: Service, language: str) -> Iterator[str]:
-    """The opening, as the models write what is not known of it."""
-    text = text_of(service)
+def draw(service: Service, language: str, passage: str = "") -> Iterator[str]:
+    """A text written by hand, as the models write what is not known of it."""
+    text = text_of(service, passage)
     shown = Shown(
         service, text, language, {name: list(service.known(name, text)) for name in MODELS}
     )
@@ -85,7 +83,8 @@ def _told(shown: Shown) -> str:
     )
     ends = f'<p class="ending">{_sentence(shown)}</p>' if all(one.judged for one in counts) else ""
     rule = ""
-    if found := shown.service.opening():
+    found = shown.service.opening()
+    if found and found["first"] == shown.text.id:
         first = found["found"][shown.text.id]
         mean = Language.of(shown.language).percent(found["mean"])
         said = shown.say(

@@ -81,11 +81,11 @@ class Tab:
     Attributes:
         spoken: components whose texts follow the language.
         show: keyword arguments of the events that draw the results, run one after the other.
-        parts: what another tab may connect to, by name.
+        parts: what the page or another tab connects to, by name.
     """
 
-    spoken: Spoken = field(default_factory=Spoken)
-    show: list[dict[str, Any]] = field(default_factory=list)
+    spoken: Spoken
+    show: list[dict[str, Any]]
     parts: dict[str, Any] = field(default_factory=dict)
 
 

@@ -22,7 +22,7 @@ CSS = f":root {{ {_COLOURS} }}\n{_SHEETS}"
 
 _SCRIPT = "\n".join(
     (_HERE / name).read_text(encoding="utf-8")
-    for name in ("page.js", "queue.js", "length.js", "story.js", "links.js")
+    for name in ("page.js", "queue.js", "tabs.js", "length.js", "story.js", "links.js")
 )
 _QUEUE = {
     language: {

@@ -5,12 +5,11 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Iterator, Mapping
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
-from seqviz import handwritten
 from seqviz.drawing.styles import escape
 from seqviz.language import LANGUAGES, Language
 from seqviz.ui import cards, curves, growth, lanes, story
@@ -19,6 +18,7 @@ from seqviz.ui.lanes import Shown
 from seqviz.ui.outcomes import Output
 from seqviz.ui.service import MAX_BEAMS, MODELS, Service, counted
 from seqviz.ui.tab import DOWNLOAD_JS, MODEL_EVENT, QUICK_EVENT, Spoken, Tab, beam_choices, endpoint
+from seqviz.ui.text import Text
 
 if TYPE_CHECKING:
     from seqviz.translating.result import Translation
@@ -31,43 +31,12 @@ element.addEventListener('click', event => {
 """
 
 
-def tab(service: Service, language: gr.Radio) -> Tab:
+def tab(service: Service, language: gr.Radio, text: Text) -> Tab:
     """Make the tab inside the current ``gr.Tab``."""
     spoken = Spoken()
-    examples = service.examples()
-    with gr.Row(elem_classes="ask"):
-        text = spoken.make(
-            gr.Textbox,
-            {"label": "translate.box", "placeholder": "translate.placeholder"},
-            value="",
-            lines=1,
-            max_lines=8,
-            show_label=False,
-            scale=1,
-            min_width=160,
-            elem_id="source",
-            autofocus=False,
-        )
-        button = spoken.make(
-            gr.Button,
-            {"value": "translate.button"},
-            variant="primary",
-            scale=0,
-            min_width=100,
-            elem_id="translate",
-        )
     message = gr.HTML(elem_id="message", js_on_load=_EXAMPLE_JS)
-    answers = gr.HTML(partial(story.opening, service)("en"), elem_id="cards")
-    with gr.Row(elem_classes="examples"):
-        example_buttons = [
-            spoken.make(
-                gr.Button,
-                {"value": partial(_example_label, example)},
-                size="sm",
-                elem_id=f"example-{example['id']}",
-            )
-            for example in examples
-        ]
+    answers = gr.HTML(story.opening(service, "en"), elem_id="cards")
+    examples = _examples(service, spoken)
     with gr.Row(elem_classes="actions"):
         beams = spoken.make(
             gr.Radio,
@@ -80,55 +49,62 @@ def tab(service: Service, language: gr.Radio) -> Tab:
         send = spoken.make(
             gr.Button, {"value": "card.send"}, size="sm", min_width=160, elem_id="send"
         )
-        longer = gr.Button(
-            Language.of("en").say("translate.longer"), min_width=180, elem_id="longer"
+        longer = spoken.make(
+            gr.Button, {"value": "translate.longer"}, min_width=180, elem_id="longer"
         )
     spoken.make(gr.HTML, {"value": partial(_legend, service)})
-    # The opening's "Why?" presses it; see story.js.
-    onward = gr.Button("", visible="hidden", elem_id="to-attention")
     file = gr.JSON(visible=False)
 
-    def draw(source: str, num_beams: int, chosen: str) -> Iterator[tuple[str, str]]:
-        yield from draw_lanes(service, source, num_beams, chosen)
+    def draw(box: str, passage: str, num_beams: int, chosen: str) -> Iterator[tuple[str, str]]:
+        yield from draw_lanes(service, box, num_beams, chosen, passage)
 
     event: dict[str, Any] = {
         "fn": draw,
-        "inputs": [text, beams, language],
+        "inputs": [text.box, text.passage, beams, language],
         "outputs": [message, answers],
         "show_progress": "hidden",
         "trigger_mode": "always_last",
         "api_visibility": "private",
         **MODEL_EVENT,
     }
-    gr.on([button.click, text.submit, beams.input], **event)
-    for example, example_button in zip(examples, example_buttons, strict=True):
-        example_button.click(_constant(example["english"]), outputs=text, **QUICK_EVENT).then(
-            **event
-        )
-    gr.on(
-        [text.change, language.change],
-        _longer_label,
-        inputs=[text, language],
-        outputs=longer,
-        trigger_mode="always_last",
-        **QUICK_EVENT,
-    )
+    beams.input(**event)
 
-    def make_card(source: str, num_beams: int, chosen: str, request: gr.Request) -> dict[str, str]:
+    def make_card(
+        box: str, passage: str, num_beams: int, chosen: str, request: gr.Request
+    ) -> dict[str, str]:
         link = str(request.headers.get("referer", "")).partition("?")[0]
-        typed = paragraphs(source or "")
-        text = source if typed else story.text_of(service).stages[-1].english
-        return share_card(service, text, num_beams, chosen, link)
+        english = (
+            box if paragraphs(box or "") else story.text_of(service, passage).stages[-1].english
+        )
+        return share_card(service, english, num_beams, chosen, link)
 
     send.click(
         make_card,
-        [text, beams, language],
+        [text.box, text.passage, beams, language],
         file,
         show_progress="hidden",
         api_visibility="private",
         **MODEL_EVENT,
     ).then(None, inputs=file, js=DOWNLOAD_JS, **QUICK_EVENT)
+    _endpoints(service)
+    return Tab(spoken, [event], {"answers": answers, "examples": examples, "longer": longer})
 
+
+def _examples(service: Service, spoken: Spoken) -> dict[str, gr.Button]:
+    """A row of buttons, by the text that each of them puts into the box."""
+    with gr.Row(elem_classes="examples"):
+        return {
+            example["english"]: spoken.make(
+                gr.Button,
+                {"value": partial(_example_label, example)},
+                size="sm",
+                elem_id=f"example-{example['id']}",
+            )
+            for example in service.examples()
+        }
+
+
+def _endpoints(service: Service) -> None:
     def card(text: str, beams: int = 1, language: str = "en") -> dict[str, str]:
         """A picture to send on: the text, and how many of its words each model's output has.
 
@@ -144,8 +120,6 @@ def tab(service: Service, language: gr.Radio) -> Tab:
         check_beams(beams)
         return share_card(service, text, beams, language if language in LANGUAGES else "en")
 
-    endpoint(card, **MODEL_EVENT)
-
     def translate(text: str, beams: int = 1) -> dict[str, dict[str, Any]]:
         """Translate an English text into French with all four models.
 
@@ -157,31 +131,8 @@ def tab(service: Service, language: gr.Radio) -> Tab:
         """
         return answer(service, text, beams)
 
+    endpoint(card, **MODEL_EVENT)
     endpoint(translate, **MODEL_EVENT)
-
-    parts = {"text": text, "longer": longer, "onward": onward}
-    return Tab(spoken=spoken, show=[event], parts=parts)
-
-
-def connect(
-    service: Service, translate_tab: Tab, length_tab: Tab, attention_tab: Tab, tabs: gr.Tabs
-) -> None:
-    """Let buttons lead on with the text: to the Length tab, if it can grow, and to Attention."""
-    source, target = translate_tab.parts, length_tab.parts
-    source["longer"].click(
-        _to_length,
-        inputs=[source["text"], target["passage"], target["own"]],
-        outputs=[tabs, target["passage"], target["own"]],
-        **QUICK_EVENT,
-    ).then(**target["fit"]).then(**target["show"])
-
-    def to_attention(typed: str) -> tuple[Any, str]:
-        own = " ".join(paragraphs(typed or ""))
-        return gr.Tabs(selected="attention"), own or story.part(service)
-
-    source["onward"].click(
-        to_attention, source["text"], [tabs, attention_tab.parts["text"]], **QUICK_EVENT
-    ).then(**attention_tab.parts["draw"])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -230,16 +181,16 @@ def too_long(text: str, language: str) -> str | None:
 
 
 def draw_lanes(
-    service: Service, source: str | None, num_beams: int, language: str
+    service: Service, source: str | None, num_beams: int, language: str, passage: str = ""
 ) -> Iterator[tuple[str, str]]:
-    """Message and lanes, which fill as the models finish; the text that opens the page for no text."""
+    """Message and lanes, which fill as the models finish; a text written by hand for no text."""
     source = source or ""
     if problem := too_long(source, language):
         yield cards.problem(problem), ""
         return
     texts = paragraphs(source)
     if not texts:
-        for drawn in story.draw(service, language):
+        for drawn in story.draw(service, language, passage):
             yield "", drawn
         return
     text = growth.whole(source)
@@ -250,7 +201,7 @@ def draw_lanes(
 
     def picture() -> tuple[str, str]:
         more = _more(service, spent, language)
-        return message, f'<div aria-live="polite">{lanes.lanes(shown)}</div>{more}'
+        return message, f'<div aria-live="polite" data-walk="none">{lanes.lanes(shown)}</div>{more}'
 
     yield picture()
     for name in MODELS:
@@ -377,39 +328,3 @@ def _example_label(example: dict[str, Any], language: str) -> str:
     if language == "zh":
         return example["chinese"]
     return " ".join(example["english"].split()[:5]).rstrip(",") + " …"
-
-
-def _constant(text: str) -> Any:
-    def give() -> str:
-        return text
-
-    return give
-
-
-def is_own(text: Any) -> bool:
-    """A visitor's own text, within the limit of the page: not empty, and not one of the examples."""
-    if not isinstance(text, str) or len(text) > MAX_CHARACTERS:
-        return False
-    plain = " ".join(text.split())
-    return bool(plain) and plain not in _example_texts()
-
-
-def _can_grow(text: Any) -> bool:
-    """A text that the Length tab can take over."""
-    return is_own(text) and bool(growth.sentences(text))
-
-
-@cache
-def _example_texts() -> frozenset[str]:
-    return frozenset(example["english"] for example in handwritten.texts("examples"))
-
-
-def _longer_label(text: str, language: str) -> Any:
-    key = "translate.longer_own" if _can_grow(text) else "translate.longer"
-    return gr.Button(Language.of(language).say(key))
-
-
-def _to_length(text: str, passage: str, own: str) -> tuple[Any, str, str]:
-    if _can_grow(text):
-        return gr.Tabs(selected="length"), growth.OWN, text
-    return gr.Tabs(selected="length"), passage, own

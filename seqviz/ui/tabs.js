@@ -1,0 +1,37 @@
+/* A tab is drawn when it is opened, and not again until the text, the stage or the language has changed.
+   Which ones show what they should, `html[data-drawn]` says. */
+(() => {
+  const names = ["translate", "length", "attention", "lab"];
+  const drawn = new Set();
+  const tell = () => {
+    document.documentElement.dataset.drawn = [...drawn].join(" ");
+  };
+
+  Object.assign(window.seqviz, {
+    /* The tab that is on the screen. */
+    tab() {
+      const shown = [...document.querySelectorAll("#tabs [role=tab]")];
+      return names[Math.max(0, shown.findIndex((one) => one.ariaSelected === "true"))];
+    },
+
+    /* These tabs, or all, show what no longer is so. */
+    stale(...some) {
+      for (const name of some.length ? some : names) drawn.delete(name);
+      tell();
+    },
+
+    open(name) {
+      if (!drawn.has(name)) document.querySelector(`#draw-${name}`)?.click();
+    },
+
+    drawn(name) {
+      drawn.add(name);
+      tell();
+    },
+
+    redraw() {
+      window.seqviz.stale();
+      setTimeout(() => window.seqviz.open(window.seqviz.tab()), 50); /* the tab that was chosen is marked a little later */
+    },
+  });
+})();
