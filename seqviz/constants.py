@@ -16,7 +16,7 @@ class Kind(NamedTuple):
         year: of the first paper with this architecture.
         cell: what reads and writes: "rnn" or "lstm", word after word, or "self-attention", all at once.
         context: what the decoder sees of the source at each step: "fixed", the one vector; "attention", what
-            it chooses anew; "mean", of all states.
+            it chooses anew; "mean", of all states; "none", nothing at all.
     """
 
     label: str
@@ -48,8 +48,12 @@ MODELS = {
 }
 """The four generations, in historical order."""
 
-ABLATIONS = {"lstm-mean": Kind("LSTM + mean", 2014, "lstm", "mean")}
-"""Trained only to explain the four: the context is the plain mean of the memory."""
+ABLATIONS = {
+    "lstm-mean": Kind("LSTM + mean", 2014, "lstm", "mean"),
+    "lstm-blind": Kind("LSTM, no source", 2014, "lstm", "none"),
+}
+"""Trained only to explain the four: a context that is the plain mean of the memory, and a decoder that is told
+nothing of the source."""
 
 MODEL_NAMES = tuple(MODELS)
 ABLATION_NAMES = tuple(ABLATIONS)

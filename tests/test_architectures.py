@@ -157,8 +157,8 @@ def test_unknown_name():
     [
         ({"cell": "gru"}, "expected cell to be one of lstm, rnn, got 'gru'"),
         (
-            {"context": "none"},
-            "expected context to be one of fixed, attention, mean, nothing, got 'none'",
+            {"context": "null"},
+            "expected context to be one of fixed, attention, mean, nothing, none, got 'null'",
         ),
         ({"width": 47}, "expected an even width .*, got 47; try 48"),
         ({"num_layers": 0}, "expected num_layers of 1 or more, got 0"),
@@ -414,7 +414,7 @@ def test_a_model_says_what_its_decoder_sees(tiny_model, tmp_path, context):
     model = tiny_model("lstm", context=context)
     assert model.looks_back == (context == "attention")
     assert model.has_one_vector == (context in ("fixed", "nothing"))
-    widths = {"fixed": model.config.vector_size, "nothing": 0}
+    widths = {"fixed": model.config.vector_size, "nothing": 0, "none": 0}
     of_context = widths.get(context, model.config.width)
     assert model.model.decoder.combine.in_features == model.config.width + of_context
     model.save_pretrained(tmp_path)
@@ -430,6 +430,27 @@ def test_a_model_says_what_its_decoder_sees(tiny_model, tmp_path, context):
     assert (expected.cross_attentions is not None) == model.looks_back
     assert has_one_vector(model) == (context in ("fixed", "nothing"))
     assert attention_kinds(model) == (("cross",) if model.looks_back else ())
+
+
+def test_without_a_source_every_source_gives_the_same(tiny_model):
+    """ "nothing" still begins with the vector; "none" is a language model, also once it is trained."""
+    target = torch.tensor([[PAD, 5, 9, 7]])
+    sources = [torch.tensor([[4, 8, 15, 0]]), torch.tensor([[16, 23, 4, 0]])]
+    for context, same in (("nothing", False), ("none", True)):
+        model = tiny_model("lstm", context=context).train()
+        learn = training.optimizers(model, training.Recipe(learning_rate=0.01))
+        model(**a_batch([9, 4, 1], [5, 8, 2])).loss.backward()
+        for optimizer in learn:
+            optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            one, other = (model(input_ids=ids, decoder_input_ids=target).logits for ids in sources)
+        assert torch.equal(one, other) == same
+    heard, unheard = (num_parameters(tiny_model(name)) for name in ("lstm", "lstm-blind"))
+    encoder = tiny_model("lstm").model.encoder
+    of_encoder = sum(p.numel() for p in encoder.parameters()) - encoder.embed_tokens.weight.numel()
+    of_context = model.config.vector_size * model.config.d_model  # that the output layer reads
+    assert heard - unheard == of_encoder + of_context
 
 
 def test_no_stepper_for_a_model_of_another_kind():

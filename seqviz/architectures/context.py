@@ -4,6 +4,7 @@
     Attention   c_i = Σ_j α_ij h_j      the memory, weighed anew at every step
     Mean        c_i = (1/S) Σ_j h_j     all of the memory, nothing chosen
     Nothing     c_i = ()                no more than the decoder's own state, which began as v
+    NoSource    c_i = (), v = 0         nothing of the source at all: a language model of the target
 
 Whatever stays the same over the steps of a source is made once, by `prepare`.
 
@@ -52,11 +53,13 @@ class Context(nn.Module):
         size: width C of the context.
         looks_back: the decoder chooses among the source's states, so that there are weights to look at.
         has_one_vector: the decoder sees the source through v and nothing else.
+        hears_source: something of the source reaches the decoder.
     """
 
     size: int
     looks_back = False
     has_one_vector = False
+    hears_source = True
 
     def prepare(self, encoded: Encoded, mask: Tensor) -> Prepared:
         """Make what all steps of a source share.
@@ -162,10 +165,18 @@ class Nothing(Context):
         return states[..., :0], None
 
 
+class NoSource(Nothing):
+    """c_i = () and v = 0: what a decoder can guess without any source."""
+
+    has_one_vector = False
+    hears_source = False
+
+
 CONTEXTS: dict[str, type[Context]] = {
     "fixed": Fixed,
     "attention": Attention,
     "mean": Mean,
     "nothing": Nothing,
+    "none": NoSource,
 }
 """By the name that a config gives them."""

@@ -134,11 +134,15 @@ class RecurrentEncoder(nn.Module):
         self.config = config
         self.embed_tokens = embedding(config)
         self.embed_scale = math.sqrt(config.d_model)
+        self.is_heard = CONTEXTS[config.context].hears_source
         sizes = [config.d_model] + [config.width] * (config.num_layers - 1)
+        if not self.is_heard:
+            sizes = []  # what nobody listens to is not there
         half = config.width // 2
         self.forward_layers = nn.ModuleList(recurrence(config.cell, size, half) for size in sizes)
         self.backward_layers = nn.ModuleList(recurrence(config.cell, size, half) for size in sizes)
-        self.to_vector = nn.Linear(config.width, config.vector_size)
+        if self.is_heard:
+            self.to_vector = nn.Linear(config.width, config.vector_size)
         self.gradient_checkpointing = False
 
     def forward(
@@ -168,6 +172,12 @@ class RecurrentEncoder(nn.Module):
             else inputs_embeds
         )  # (B, S, D)
         all_states = [states]
+        if not self.is_heard:
+            return Encoded(
+                last_hidden_state=states.new_zeros(*mask.shape, self.config.width),
+                vector=states.new_zeros(len(mask), self.config.vector_size),
+                hidden_states=tuple(all_states) if output_hidden_states else None,
+            )
         mirror = reversal(lengths, states.shape[1])  # (B, S)
         for forward_layer, backward_layer in zip(
             self.forward_layers, self.backward_layers, strict=True

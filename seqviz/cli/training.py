@@ -100,7 +100,9 @@ def _make_tokenizer(data: list[str], out: Path, vocabulary_size: int, sentences:
 
 ModelName = Annotated[
     str,
-    typer.Argument(help="rnn, lstm, lstm-attention, transformer; or lstm-mean, the ablation."),
+    typer.Argument(
+        help="rnn, lstm, lstm-attention, transformer; or lstm-mean, lstm-blind: the ablations."
+    ),
 ]
 Dev = Annotated[
     Path | None,

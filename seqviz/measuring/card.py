@@ -13,6 +13,7 @@ _WHAT = {
     "lstm-attention": "An LSTM translator with additive (Bahdanau) attention over the source.",
     "transformer": "A small Transformer translator (Marian classes of Transformers, unchanged).",
     "lstm-mean": "An LSTM translator whose context is the plain mean of the source states.",
+    "lstm-blind": "The LSTM decoder alone, without any source: what can be guessed of the French.",
 }
 
 
