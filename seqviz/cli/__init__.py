@@ -16,7 +16,8 @@ from seqviz.cli.options import ClickException, UsageError
 
 # isort: off
 # In the order in which --help shows them.
-from seqviz.cli import training, trials, translating, measuring, meanings, corpora, running  # noqa: F401
+from seqviz.cli import training, trials, translating, measuring, evidence  # noqa: F401
+from seqviz.cli import meanings, corpora, running  # noqa: F401
 
 # isort: on
 

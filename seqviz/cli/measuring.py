@@ -69,7 +69,7 @@ def evaluate(
     seqviz evaluate --data test.tsv.xz --model lstm --model my-models/lstm-wide --out mine.json
     """
     folders = model_folders(model)
-    _check_file(out)
+    check_file(out)
     if prediction and not prediction.is_file():
         raise UsageError(f"expected a prediction at {prediction}, found none; check the path")
     from seqviz.measuring.evaluate import by_length
@@ -120,7 +120,7 @@ def chains(
     --out models/report/chains.json
     """
     folders = model_folders(model)
-    _check_file(out)
+    check_file(out)
     from seqviz.measuring.evaluate import by_chains
 
     by_chains(
@@ -321,6 +321,6 @@ def report(
 app.add_typer(lab, name="lab")
 
 
-def _check_file(out: Path) -> None:
+def check_file(out: Path) -> None:
     if out.is_dir():
         raise UsageError(f"expected a file for --out, got the folder {out}; name a file in it")

@@ -113,12 +113,15 @@ def say(line: str) -> None:
 
 
 def model_folders(names: list[str] | None) -> dict[str, Path]:
-    """Folders of models by the name they are reported under."""
+    """Folders of models by the name they are reported under: NAME=FOLDER, a shipped model, or a folder."""
     from seqviz.architectures import MODEL_NAMES
     from seqviz.shipped import models_folder
 
     folders: dict[str, Path] = {}
-    for name in names or list(MODEL_NAMES):
+    for given in names or list(MODEL_NAMES):
+        called, equals, name = given.partition("=")
+        if not equals or Path(given).is_dir():
+            called, name = "", given
         folder = models_folder() / name if name in MODEL_NAMES else Path(name)
         for file in ("model.safetensors", "tokenizer.json", "training.json"):
             if not (folder / file).is_file():
@@ -126,7 +129,7 @@ def model_folders(names: list[str] | None) -> dict[str, Path]:
                     f"expected one of {', '.join(MODEL_NAMES)} or a model folder, got {name!r} "
                     f"(no {file} in it)"
                 )
-        key = name if name in MODEL_NAMES else folder.resolve().name
+        key = called or (name if name in MODEL_NAMES else folder.resolve().name)
         if key in folders:
             raise UsageError(f"expected models of different names, got {key!r} twice")
         folders[key] = folder

@@ -19,7 +19,7 @@ from seqviz.files import file_digest, write_text
 from seqviz.lab import experiment
 from seqviz.looking import alignment_report as alignment
 from seqviz.looking.faithfulness import deletion_report
-from seqviz.measuring import markdown, names, pages, readme
+from seqviz.measuring import bits, markdown, names, pages, readme
 from seqviz.measuring.card import card
 from seqviz.measuring.evaluate import by_length
 from seqviz.measuring.everyday import CHOOSER, everyday_report
@@ -232,6 +232,13 @@ ARTEFACTS = (
         otherwise="note: chains.json is out of date ({why}); run {command}",
         figures=lambda site, report: {"chains": figures.chains},
         block=lambda report, trainings: markdown.chains(report),
+    ),
+    Artefact(
+        name="bits",
+        command="seqviz bits",
+        of=("corpus", "chance"),
+        figures=lambda site, report: {"bits": figures.bits},
+        block=lambda report, trainings: bits.block(report),
     ),
     Artefact(
         name="everyday",

@@ -13,7 +13,7 @@ from typing import Any
 from seqviz import scores
 from seqviz.coverage import Lexicon
 from seqviz.files import file_digest
-from seqviz.measuring import chains, translate
+from seqviz.measuring import bits, chains, translate
 from seqviz.measuring import plan as plans
 from seqviz.measuring.length import length_report
 from seqviz.measuring.outputs import Outputs, Work
@@ -270,3 +270,54 @@ def _command(name: str, options: Mapping[str, list[Any]]) -> str:
 
 def _several(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def by_bits(
+    data: Path,
+    without: Path,
+    models: Mapping[str, Path],
+    work: Path,
+    say: Say,
+    *,
+    sample: int | None = None,
+    seed: int = 1,
+    resamples: int = 1_000,
+    workers: int | None = None,
+    device: str | None = None,
+) -> Report:
+    """Measure the bits that the source tells each model, by length; only losses, no translations.
+
+    Args:
+        data, work, say, sample, seed, resamples, workers, device: as in `by_length`.
+        without: folder of the model without a source, ``lstm-blind``.
+        models: folders of the others, by the name they are reported under.
+    Raises:
+        BudgetError: models that must not be compared, see `bits.check_alike`.
+    """
+    blind = "without a source"
+    bits.check_without(without)
+    bits.check_alike({blind: without, **models})
+    plan = plans.plan(data, sample=sample, seed=seed)
+    say(
+        f"{_several(len(plan.pairs), 'sentence')}, {_several(len(plan.runs), 'run')} of sentences, "
+        f"{_several(1 + len(models), 'model')}; losses only"
+    )
+    works = {name: Work(work, folder) for name, folder in {blind: without, **models}.items()}
+    outputs = _translated(bits.LossesOf(plan), works, work, say, workers, device)
+    options = {
+        "data": [data.name],
+        "without": [without.name],
+        "model": [f"{name}={folder.name}" for name, folder in models.items()],
+        "sample": [sample] if sample is not None else [],
+        "seed": [seed] if seed != 1 else [],
+        "resamples": [resamples] if resamples != 1_000 else [],
+    }
+    name = json.loads((without / "training.json").read_text(encoding="utf-8"))["model"]
+    return bits.bits_report(
+        plan,
+        (name, outputs.pop(blind)),
+        outputs,
+        number=resamples,
+        command=_command("seqviz bits", options),
+        device=device,
+    )

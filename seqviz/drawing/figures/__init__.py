@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from seqviz.drawing.figures import lab
 from seqviz.drawing.figures.base import inline_svg, save
+from seqviz.drawing.figures.bits import bits
 from seqviz.drawing.figures.card import share_card
 from seqviz.drawing.figures.chains import chains
 from seqviz.drawing.figures.maps import attention, attention_side_by_side, vector
@@ -20,6 +21,7 @@ from seqviz.drawing.figures.quality import length_curve, length_curves, loss_cur
 __all__ = [
     "attention",
     "attention_side_by_side",
+    "bits",
     "chains",
     "inline_svg",
     "lab",

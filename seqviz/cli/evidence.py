@@ -1,0 +1,65 @@
+"""Commands that measure what speaks for and against a result: bits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from seqviz.cli.application import app
+from seqviz.cli.measuring import Device, Out, Resamples, Work, Workers, check_file
+from seqviz.cli.options import default_runs, model_folders, say
+
+Models = Annotated[
+    list[str],
+    typer.Option(help="A model folder, or NAME=FOLDER; several times."),
+]
+Sample = Annotated[
+    int | None,
+    typer.Option(min=1, help="About so many sentences, evenly over the lengths; all if left out."),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Of the sample and of the resamples.")]
+
+
+@app.command(no_args_is_help=True)
+def bits(
+    data: Annotated[Path, typer.Option(help="Corpus file in document order; plain, .gz or .xz.")],
+    without: Annotated[
+        Path, typer.Option(help="Folder of the model without a source, lstm-blind.")
+    ],
+    model: Models,
+    out: Out,
+    sample: Sample = None,
+    seed: Seed = 1,
+    resamples: Resamples = 1_000,
+    work: Work = None,
+    workers: Workers = None,
+    device: Device = None,
+) -> None:
+    """Measure how many bits of a translation the source tells a model, by length.
+
+    Bits are the loss of the model without a source minus the model's own, so all must have had the same
+    budget, corpora and tokenizer; others are refused.
+
+    Example: seqviz train lstm-blind --data train.tsv.xz --dev dev.tsv.xz --tokens 15000000 --out my/lstm-blind
+    seqviz bits --data dev.tsv.xz --without my/lstm-blind --model my/lstm --model my/lstm-attention --out bits.json
+    """
+    folders = model_folders(model)
+    (blind,) = model_folders([str(without)]).values()
+    check_file(out)
+    from seqviz.measuring.evaluate import by_bits
+
+    by_bits(
+        data,
+        blind,
+        folders,
+        work or default_runs() / "evaluations",
+        say,
+        sample=sample,
+        seed=seed,
+        resamples=resamples,
+        workers=workers,
+        device=device,
+    ).write(out)
+    say(f"{out} written")
