@@ -31,18 +31,36 @@ def texts(figure) -> list[str]:
 def test_what_a_card_says(language: str):
     figure = plotting.share_card("The $x$ <boat>.", FOUND, "http://host/page", language=language)
     said = texts(figure)
-    assert "“The $x$ <boat>.”" in said and "http://host/page" in said
+    assert "“The $x$ <boat>.”" in said and "seqviz · http://host/page" in said
     assert [Language.of(language).say(f"model.{name}") in said for name in FOUND] == [True] * 4
     words = Language.of(language).within("card.figure")
     counted = [words.say("found", found=n, judged=10) for n in (2, 9)]
     assert all(one in said for one in counted)
     assert said.count(words.say("unknown")) == 2
-    bars = [a.get_width() for a in figure.get_children() if isinstance(a, Rectangle)][1:]
+    drawn = [a.get_width() for a in figure.get_children() if isinstance(a, Rectangle)][1:]
+    marks = drawn[::3]
+    assert len(set(marks)) == 1 and len(marks) == 4
+    bars = [width for number, width in enumerate(drawn) if number % 3]
     full = bars[0]
     assert [width / full for width in bars] == pytest.approx([1, 0.2, 1, 0, 1, 0, 1, 0.9])
     picture = io.BytesIO()
     plotting.save(figure, picture, "png", dpi=100)
     assert Image.open(picture).size == (1200, 630)
+
+
+def test_what_the_models_wrote_stands_on_one_line_each():
+    long = "Le bateau est vert et " * 20
+    outputs = {"rnn": ("Le bateau.", "≈ the boat."), "transformer": (long, long)}
+    figure = plotting.share_card("The boat.", FOUND, outputs=outputs)
+    said = texts(figure)
+    assert "Le bateau." in said and "≈ the boat." in said
+    cut = [one for one in said if one.startswith("Le bateau est vert")]
+    assert len(cut) == 2 and all(one.endswith("…") and one[:-2] in long for one in cut)
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    ends = [text.get_window_extent(renderer).x1 for text in figure.texts]
+    assert max(ends) <= figure.bbox.width
 
 
 def test_no_card_of_impossible_counts():

@@ -28,15 +28,33 @@ window.seqviz = {
   },
 
   /* A file that a handler made, its bytes in base64. */
-  download(file) {
-    if (!file || !file.data) return;
-    const bytes = Uint8Array.from(atob(file.data), (character) => character.charCodeAt(0));
+  file({ name, type, data }) {
+    const bytes = Uint8Array.from(atob(data), (character) => character.charCodeAt(0));
+    return new File([bytes], name, { type });
+  },
+
+  download(made) {
+    if (!made?.data) return;
     const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([bytes], { type: file.type }));
-    link.download = file.name;
+    link.href = URL.createObjectURL(window.seqviz.file(made));
+    link.download = made.name;
     document.body.append(link);
     link.click();
     link.remove();
     setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+  },
+
+  /* Through the system's share sheet where fingers are the pointer; a download elsewhere, or where it is refused. */
+  async share(made) {
+    if (!made?.data) return;
+    const shared = { files: [window.seqviz.file(made)], title: document.title, url: window.location.href };
+    if (!window.matchMedia("(pointer: coarse)").matches || !navigator.canShare?.(shared)) {
+      return window.seqviz.download(made);
+    }
+    try {
+      await navigator.share(shared);
+    } catch (error) {
+      if (error.name !== "AbortError") window.seqviz.download(made);
+    }
   },
 };

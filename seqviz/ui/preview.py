@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
+from seqviz import meaning
 from seqviz.drawing.styles import escape
 from seqviz.language import LANGUAGES, Language
 from seqviz.ui import outcomes, story
@@ -131,10 +132,16 @@ def picture(service: Service, language: str) -> bytes:
     text = story.text_of(service)
     last = len(text.stages) - 1
     found: dict[str, Any] = {}
+    outputs: dict[str, tuple[str, str]] = {}
     for name in MODELS:
-        came = outcomes.came(outcomes.words_at(text, service.known(name, text), last))
+        known = service.known(name, text)
+        came = outcomes.came(outcomes.words_at(text, known, last))
         found[name] = (came.kept, came.judged) if came.judged else None
+        if output := known[last]:
+            outputs[name] = (output.text, f"≈ {meaning.line(output.text, language)}")
     file = io.BytesIO()
-    figure = figures.share_card(text.stages[last].english, found, language=language)
+    figure = figures.share_card(
+        text.stages[last].english, found, outputs=outputs, language=language
+    )
     figures.save(figure, file, "png", dpi=100)
     return file.getvalue()

@@ -24,6 +24,9 @@ QUICK_EVENT: dict[str, Any] = {
 DOWNLOAD_JS = "(file) => window.seqviz.download(file)"
 """Hands a file to the browser: a dictionary of ``name``, ``type`` and ``data`` in base64."""
 
+SHARE_JS = "(file) => window.seqviz.share(file)"
+"""The same, through the share sheet of a phone where there is one."""
+
 
 def endpoint(function: Callable[..., Any], **event: Any) -> None:
     """Make a function a documented endpoint, ``/name`` of its own name.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
+from seqviz import meaning
 from seqviz.drawing.styles import escape
 from seqviz.language import LANGUAGES, Language
 from seqviz.ui import cards, curves, growth, lanes, story
@@ -17,7 +18,7 @@ from seqviz.ui.growth import MAX_CHARACTERS, paragraphs
 from seqviz.ui.lanes import Shown
 from seqviz.ui.outcomes import Output
 from seqviz.ui.service import MAX_BEAMS, MODELS, Service, counted
-from seqviz.ui.tab import DOWNLOAD_JS, MODEL_EVENT, QUICK_EVENT, Spoken, Tab, beam_choices, endpoint
+from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, SHARE_JS, Spoken, Tab, beam_choices, endpoint
 from seqviz.ui.text import Text
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def tab(service: Service, language: gr.Radio, text: Text) -> Tab:
         show_progress="hidden",
         api_visibility="private",
         **MODEL_EVENT,
-    ).then(None, inputs=file, js=DOWNLOAD_JS, **QUICK_EVENT)
+    ).then(None, inputs=file, js=SHARE_JS, **QUICK_EVENT)
     _endpoints(service)
     return Tab(spoken, [event], {"answers": answers, "examples": examples, "longer": longer})
 
@@ -231,17 +232,19 @@ def share_card(
 
     plain = " ".join(" ".join(texts).split())
     found: dict[str, tuple[int, int] | None] = {}
+    outputs: dict[str, tuple[str, str]] = {}
     for name in MODELS:
         try:
             translations = service.translate_paragraphs(name, texts, num_beams)
         except RuntimeError:
             continue
-        marks = service.marks(plain, " ".join(item.text for item in translations))
-        found[name] = counted(marks)
+        written = " ".join(item.text for item in translations)
+        found[name] = counted(service.marks(plain, written))
+        outputs[name] = (written, f"≈ {meaning.line(written, language)}")
     if not found:
         return {}
     picture = io.BytesIO()
-    figure = figures.share_card(plain, found, link, language=language)
+    figure = figures.share_card(plain, found, link, outputs=outputs, language=language)
     figures.save(figure, picture, "png", dpi=100)
     data = base64.b64encode(picture.getvalue()).decode()
     return {"name": "seqviz.png", "type": "image/png", "data": data}

@@ -1,8 +1,8 @@
-"""A picture to send on: a sentence, and how many of its words each model's output has."""
+"""A picture to send on: a sentence, and what each model made of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -13,8 +13,12 @@ from seqviz.drawing.styles import FAINT, INK, label_width, shorten, style_of, vi
 
 WIDTH, HEIGHT = 12.0, 6.3
 """Inches; at 100 pixels an inch the size in which links are shown elsewhere."""
-LINES, LINE_WIDTH = 4, 34.0
+LINES, LINE_WIDTH = 2, 42.0
 """Most lines of the sentence, and their width in em."""
+SOFT = "#5f636a"
+LEFT, RIGHT = 0.05, 0.95
+FIRST_LANE, LANE = 0.715, 0.163
+"""Where the first lane begins, and the height of one, in shares of the card."""
 
 
 @in_own_style
@@ -23,6 +27,7 @@ def share_card(
     found: Mapping[str, tuple[int, int] | None],
     link: str = "",
     *,
+    outputs: Mapping[str, Sequence[str]] | None = None,
     language: str = "en",
 ) -> Figure:
     """A card with one's own sentence.
@@ -30,7 +35,8 @@ def share_card(
     Args:
         sentence: English; cut after some lines.
         found: by model, words found and words looked for; None where there was nothing to look for.
-        link: printed at the foot.
+        link: printed at the head.
+        outputs: by model, what it wrote and what that means; each on a line of its own, cut at its end.
         language: "en" or "zh".
     Raises:
         ValueError: no model, more found than looked for, an unknown language.
@@ -44,55 +50,61 @@ def share_card(
             )
     figure = LabelledFigure(WIDTH, HEIGHT, language, "card.figure")
     figure.set_facecolor("#faf9f6")
-    left = 0.055
-    figure.text(left, 0.9, "seqviz", fontsize=15, fontweight="bold", color="#5f636a", va="center")
-    title = figure.text(left, 0.82, "", fontsize=25, color=INK, va="center")
+    title = figure.text(LEFT, 0.935, "", fontsize=19, color=INK, va="center")
     figure.say(title, "title").set_fontweight("bold" if language == "en" else "normal")
-    lines = wrapped(f"“{' '.join(sentence.split())}”", LINE_WIDTH, LINES)
-    for number, line in enumerate(lines):
-        figure.text(
-            left,
-            0.715 - 0.068 * number,
-            visible(line),
-            fontsize=20,
-            color=INK,
-            va="center",
-            parse_math=False,
-            fontfamily=families(line),
-        )
-    top, step = 0.37, 0.078
+    named = f"seqviz · {shorten(link, 50)}" if link else "seqviz"
+    _write(figure, RIGHT, 0.935, named, 12, FAINT).set_ha("right")
+    for number, line in enumerate(wrapped(f"“{' '.join(sentence.split())}”", LINE_WIDTH, LINES)):
+        _write(figure, LEFT, 0.85 - 0.062 * number, line, 17, INK)
     for number, (name, counts) in enumerate(found.items()):
-        style, y = style_of(name, number), top - step * number
-        label = figure.text(
-            left, y, name_of(name, language), fontsize=16, color=INK, va="center", parse_math=False
-        )
-        label.set_fontfamily(families(label.get_text()))
-        start, full = 0.27, 0.43
-        for share, color in (
-            (1.0, "#dcd9d0"),
-            (counts[0] / counts[1] if counts and counts[1] else 0, style.color),
+        top = FIRST_LANE - LANE * number
+        _lane(figure, top, style_of(name, number).color, name_of(name, language), counts)
+        for line, (text, size, color) in enumerate(
+            zip((outputs or {}).get(name, ()), (13.5, 12), (INK, SOFT), strict=False)
         ):
-            figure.add_artist(
-                Rectangle((start, y - 0.016), full * share, 0.032, facecolor=color, linewidth=0)
+            cut = wrapped(" ".join(text.split()), 50.0 * 14 / size, 1)
+            _write(
+                figure,
+                LEFT + 0.02,
+                top - 0.06 - 0.047 * line,
+                "".join(cut).rstrip("”"),
+                size,
+                color,
             )
-        said = figure.text(0.725, y, "", fontsize=16, color=INK, va="center")
-        if counts and counts[1]:
-            figure.say(said, "found", found=counts[0], judged=counts[1])
-        else:
-            figure.say(said, "unknown")
-    figure.say(figure.text(left, 0.065, "", fontsize=11.5, color="#5f636a", va="center"), "note")
-    if link:
-        figure.text(
-            0.945,
-            0.9,
-            visible(shorten(link, 60)),
-            fontsize=12,
-            color=FAINT,
-            ha="right",
-            va="center",
-            parse_math=False,
-        )
+    figure.say(figure.text(LEFT, 0.04, "", fontsize=10.5, color=SOFT, va="center"), "note")
     return figure
+
+
+def _lane(
+    figure: LabelledFigure, top: float, color: str, name: str, counts: tuple[int, int] | None
+) -> None:
+    """Mark and name, a bar of the words found, and how many they are."""
+    figure.add_artist(Rectangle((LEFT, top - 0.115), 0.006, 0.14, facecolor=color, linewidth=0))
+    _write(figure, LEFT + 0.02, top, name, 13, INK).set_fontweight("bold")
+    start, full = 0.62, 0.15
+    share = counts[0] / counts[1] if counts and counts[1] else 0
+    for width, shade in ((1.0, "#dcd9d0"), (share, color)):
+        bar = Rectangle((start, top - 0.012), full * width, 0.024, facecolor=shade, linewidth=0)
+        figure.add_artist(bar)
+    said = figure.text(RIGHT, top, "", fontsize=12, color=INK, va="center", ha="right")
+    if counts and counts[1]:
+        figure.say(said, "found", found=counts[0], judged=counts[1])
+    else:
+        figure.say(said, "unknown")
+
+
+def _write(figure: Figure, x: float, y: float, text: str, size: float, color: str):
+    """Text as it is, in a font that has its letters."""
+    return figure.text(
+        x,
+        y,
+        visible(text),
+        fontsize=size,
+        color=color,
+        va="center",
+        parse_math=False,
+        fontfamily=families(text),
+    )
 
 
 def wrapped(text: str, width: float, most: int) -> list[str]:
