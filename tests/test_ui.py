@@ -20,7 +20,7 @@ from fastapi.testclient import TestClient
 
 import seqviz
 from seqviz import ui
-from seqviz.coverage import Word
+from seqviz.coverage import Remembered, Word
 from seqviz.language import LANGUAGES, Language
 from seqviz.translating import notes
 from seqviz.translating.notes import Kind, Note
@@ -278,6 +278,20 @@ def test_half_an_emoji(service):
     _, shown = last(service, "The boat \ud83d is green.")
     shown.encode("utf-8")
     assert shown.count(Language.of("en").say("note.surrogate")) == 4
+
+
+def test_numbers_that_differ_are_marked_on_both_sides(service):
+    text = growth.whole("We sold 25 boats in 1984.")
+    note = notes.numbers(("25",), ("3 500",))
+    output = Output("Nous avons vendu 3 500 bateaux en 1984.", notes=(note,))
+    shown = Shown(service, text, "en", {name: [output] for name in MODELS})
+    drawn = lanes.lane(shown, "lstm")
+    assert re.findall('<b class="wrong">([^<]*)</b>', drawn) == ["3", "500"]
+    assert "check the numbers" in drawn.lower()
+    marked = lanes._word(Remembered("25", None), "en", ("25",))
+    assert marked == '<b class="wrong">25</b>'
+    for word in ("1984.", "125", "255"):
+        assert "wrong" not in lanes._word(Remembered(word, None), "en", ("25",))
 
 
 def test_repetition_is_underlined():

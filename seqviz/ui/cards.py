@@ -5,6 +5,7 @@ Every string from a person or a model passes `html.escape` here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -37,10 +38,15 @@ Meanings = Callable[[str], Sequence[str]]
 """English meanings of a French word; none where they are not known."""
 
 
-def target(text: str, language: str, meanings: Meanings | None = None) -> str:
+def target(
+    text: str, language: str, meanings: Meanings | None = None, invented: Collection[str] = ()
+) -> str:
     """A French text as markup, what it repeats underlined.
 
     A word's title holds its English meanings where `meanings` knows them.
+
+    Args:
+        invented: numbers that the source has not; they are marked.
     """
     words = text.split()
     repeated: set[int] = set()
@@ -49,6 +55,8 @@ def target(text: str, language: str, meanings: Meanings | None = None) -> str:
 
     def word(index: int) -> str:
         shown = escape(french(words[index]))
+        if holds_number(words[index], invented):
+            return f'<b class="wrong">{shown}</b>'
         known = meanings(words[index]) if meanings else ()
         if not known:
             return shown
@@ -60,6 +68,12 @@ def target(text: str, language: str, meanings: Meanings | None = None) -> str:
         run = " ".join(map(word, group))
         runs.append(f'<span class="again">{run}</span>' if again else run)
     return " ".join(runs)
+
+
+def holds_number(word: str, numbers: Collection[str]) -> bool:
+    """One of these numbers, or a group of its digits, stands in the word."""
+    groups = (re.escape(group) for number in numbers for group in number.split())
+    return any(re.search(rf"(?<!\d){group}(?!\d)", word) for group in groups)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -98,13 +98,17 @@ def _stage(shown: Shown, name: str, stage: int) -> str:
 
 def _english(shown: Shown, name: str, stage: int) -> str:
     """The model's copy of the English: kept, struck out where it forgot, pale where it never knew."""
-    drawn = " ".join(_word(word, shown.language) for word in shown.words(name, stage))
+    output = shown.outputs[name][stage]
+    lost = output.numbers[0] if output else ()
+    drawn = " ".join(_word(word, shown.language, lost) for word in shown.words(name, stage))
     text = drawn or escape(shown.text.stages[stage].english)
     return f'<p class="english" lang="en" translate="no">{text}</p>'
 
 
-def _word(word: Remembered, language: str) -> str:
+def _word(word: Remembered, language: str, lost: Sequence[str]) -> str:
     text = escape(word.text)
+    if cards.holds_number(word.text, lost):
+        return f'<b class="wrong">{text}</b>'
     if word.state in (None, "kept"):
         return text
     kind = CLASSES[word.state]
@@ -117,9 +121,10 @@ def french(output: Output, shown: Shown) -> str:
     """The French, with what it repeats underlined; or that the model wrote nothing."""
     if not output.text:
         return f'<p class="waiting">{shown.say("card.silent")}</p>'
+    invented = output.numbers[1]
     copied = any(note.kind == "copied" for note in output.notes)  # no French: no French spaces
     paragraphs = "".join(
-        f"<p>{escape(part) if copied else cards.target(part, shown.language, shown.service.meanings)}</p>"
+        f"<p>{escape(part) if copied else cards.target(part, shown.language, shown.service.meanings, invented)}</p>"
         for part in output.text.split("\n\n")
     )
     return f'<div class="target" lang="fr" translate="no">{paragraphs}</div>'

@@ -36,6 +36,12 @@ class Output:
     apart: str | None = None
     notes: tuple[Note, ...] = ()
 
+    @property
+    def numbers(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Numbers in digits that only the English has, and those that only the French has."""
+        found = [note.values for note in self.notes if note.kind == "numbers"]
+        return found[0] if found else ((), ())
+
 
 class Came(NamedTuple):
     """Content words of a stage, counted by their state."""
