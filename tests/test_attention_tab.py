@@ -295,8 +295,13 @@ def test_empty_text(service, text: str):
 
 def test_text_that_is_not_english_is_said(service):
     shown = draw(service, text="我们把分数公布出来", second="transformer")
-    # Said once, and in the language of the writer.
-    assert shown["message"].count(Language.of("zh").say("translate.language")) == 1
+    # Said once, in the language of the writer, with texts that the models read.
+    assert shown["message"].count(Language.of("zh").say("translate.chinese")) == 1
+    assert shown["message"].count("data-example=") == 3 and not shown["picture"]
+    german = draw(
+        service, text="Wir haben die Ergebnisse nicht veröffentlicht", second="transformer"
+    )
+    assert german["message"].count(Language.of("en").say("translate.language")) == 1
 
 
 def test_too_long_a_text_is_not_read(service):

@@ -11,6 +11,7 @@ from gradio_client import Client
 from gradio_client.utils import Status
 
 from seqviz.language import Language
+from seqviz.ui import QUEUE
 
 pytestmark = pytest.mark.browser
 
@@ -79,7 +80,7 @@ def test_a_full_queue_says_so(browser, address):
     visit = Visit(browser, address, f"?lang={language}")
     visit.lanes()
     visit.page.locator("#source textarea").fill("The boat is green.")
-    others = crowd(address, 40, 200, sentences=40)
+    others = crowd(address, QUEUE + 8, 200, sentences=20)
     assert refused(others)
     visit.page.locator("#translate").click()
     toast = visit.page.get_by_test_id("toast-body")

@@ -526,10 +526,9 @@ def test_own_text_that_cannot_grow_is_answered(service):
     assert 'role="alert"' in long["message"] and "150 words" in long["message"]
     (unknown,) = frames(service, "nope")
     assert "lost-keys" in unknown["message"]
-    assert (
-        Language.of("zh").say("translate.language")
-        in last(service, OWN, "我弟弟不想出门。外面太冷了。", language="zh")["message"]
-    )
+    chinese = last(service, OWN, "我弟弟不想出门。外面太冷了。")
+    assert Language.of("zh").say("translate.chinese") in chinese["message"]
+    assert chinese["message"].count("data-example=") == 3 and chinese["lanes"] == ""
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,8 @@ from seqviz.ui.text import Text
 
 __all__ = ["Service", "build", "launch"]
 
+QUEUE = 128
+"""Visitors who may wait for a model at a time; the next one is told to come back."""
 TABS = {"translate": translate, "length": length, "attention": attention, "lab": lab}
 
 
@@ -113,7 +115,7 @@ def build(models_folder: str | Path | None = None, service: Service | None = Non
                 "typed": asked.typed,
             },
         )
-    return page.queue(max_size=32)
+    return page.queue(max_size=QUEUE)
 
 
 def _follow(blocks: dict[str, gr.Tab], made: dict[str, Tab], asked: Text) -> None:

@@ -21,9 +21,9 @@ from seqviz.ui import cards, stepping
 from seqviz.ui.growth import paragraphs
 from seqviz.ui.service import Service
 from seqviz.ui.tab import DOWNLOAD_JS, MODEL_EVENT, QUICK_EVENT, Spoken, Tab, beam_choices, endpoint
-from seqviz.ui.text import Text
+from seqviz.ui.text import Text, chinese_hint, language_hint
 from seqviz.ui.text import part as part_of
-from seqviz.ui.translate import check_beams, checked_text, is_chinese, too_long
+from seqviz.ui.translate import check_beams, checked_text, too_long
 
 if TYPE_CHECKING:
     import numpy as np
@@ -317,6 +317,9 @@ def _draw(service: Service, choice: Choice, language: str) -> Iterator[list[Any]
     if problem := too_long(choice.text, language):
         yield [cards.problem(problem), "", *leave, ""]
         return
+    if hint := chinese_hint(service, choice.text):
+        yield [hint, "", *leave, ""]
+        return
     if not choice.text.strip():
         yield [_hint(Language.of(language).say("attention.empty")), "", *leave, ""]
         return
@@ -333,9 +336,7 @@ def _draw(service: Service, choice: Choice, language: str) -> Iterator[list[Any]
             reason = {"model": Language.of(language).say(f"model.{name}"), "reason": str(error)}
             said.append(cards.problem(Language.of(language).say("attention.failed", **reason)))
             continue
-        if any(note.kind == "language" for unit in units for note in unit.notes):
-            chosen = "zh" if is_chinese(choice.text) else language
-            said.append(_hint(Language.of(chosen).say("translate.language")))
+        said.append(language_hint((note for unit in units for note in unit.notes), language))
         said.append(cards.notes((n for unit in units for n in unit.notes), language))
         if name == choice.model:
             parts = len(units)

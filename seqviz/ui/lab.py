@@ -16,8 +16,8 @@ from seqviz.ui import cards, experiments, live, telephone
 from seqviz.ui.growth import paragraphs
 from seqviz.ui.service import MODELS, Service
 from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, Spoken, Tab, endpoint
-from seqviz.ui.text import Text, part
-from seqviz.ui.translate import checked_text, is_chinese, too_long
+from seqviz.ui.text import Text, chinese_hint, part
+from seqviz.ui.translate import checked_text, too_long
 
 ENDS = ("forward", "backward")
 """End states that the endpoint tells of."""
@@ -89,16 +89,16 @@ def draw_game(service: Service, source: str | None, language: str) -> Iterator[s
     if problem := too_long(source, language):
         yield cards.problem(problem)
         return
+    if hint := chinese_hint(service, text):
+        yield hint
+        return
     if not text:
         yield f'<p class="hint">{escape(say("lab.game_empty"))}</p>'
         return
     if not all(service.loaded(name) for name in MODELS):
         yield _game(telephone.waiting(language))
-    hint = ""
-    if is_chinese(text):
-        hint = f'<p class="hint">{escape(say("translate.language"))}</p>'
     try:
-        yield hint + _game(telephone.game(service, text, language))
+        yield _game(telephone.game(service, text, language))
     except ValueError:
         yield f'<p class="hint">{escape(say("lab.game_long"))}</p>'
 

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from seqviz.coverage import Remembered
 
 CLASSES = {"kept": "kept", "forgotten": "lost", "never knew": "never"}
-ELSEWHERE = ("language", "repetition")
-"""Notes that a lane says in another way: once for all lanes, and by a sign."""
+READING = ("capitals", "split", "surrogate", "unknown")
+"""Notes on how the text was read: the same for all models, so they are said once."""
+ELSEWHERE = ("language", "repetition", *READING)
+"""Notes that a lane says in another way: above all lanes, and by a sign."""
 SPARK = (96.0, 20.0)
 
 
@@ -65,7 +67,14 @@ def lanes(shown: Shown) -> str:
     said = shown.say("lanes.legend" if marked else "lanes.unmarked")
     legend = f'<p class="legend">{said}</p>'
     every = "".join(lane(shown, name) for name in MODELS)
-    return f'<div class="lanes">{every}</div>{legend}'
+    return f'{_read(shown)}<div class="lanes">{every}</div>{legend}'
+
+
+def _read(shown: Shown) -> str:
+    """How the text was read, where that is not how it was written."""
+    outputs = (output for every in shown.outputs.values() for output in every if output)
+    told = (note for output in outputs for note in output.notes if note.kind in READING)
+    return cards.notes(told, shown.language, elsewhere=())
 
 
 def lane(shown: Shown, name: str) -> str:

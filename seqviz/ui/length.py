@@ -22,8 +22,7 @@ from seqviz.ui.outcomes import Output
 from seqviz.ui.service import BLEU_SETTINGS, CHRF_SETTINGS, MODELS, Service, counted
 from seqviz.ui.stages import METRICS
 from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, Spoken, Tab, endpoint
-from seqviz.ui.text import Text, growing
-from seqviz.ui.translate import is_chinese
+from seqviz.ui.text import Text, chinese_hint, growing
 
 _STOPS_JS = """
 const follow = () => window.seqviz.followSlider();
@@ -143,6 +142,9 @@ def draw_stages(
         session: tells visitors apart.
     """
     token = service.begin(session)
+    if hint := chinese_hint(service, own_text):
+        yield [hint, "", "", "", ""]
+        return
     try:
         text = growing(service, own_text, passage_id)
     except GrowthError as error:
@@ -152,7 +154,7 @@ def draw_stages(
         yield [_hint(said) if empty else cards.problem(said), "", "", "", ""]
         return
     shown = Shown(service, text, language, {name: service.known(name, text) for name in MODELS})
-    above = [_message(text, own_text, language), stages.stops(text, language)]
+    above = [_message(text, language), stages.stops(text, language)]
 
     def picture() -> list[Any]:
         # Each step has all of it: a skipped part could take back what the browser has not drawn yet.
@@ -171,14 +173,12 @@ def draw_stages(
         yield picture()
 
 
-def _message(text: Growth, own_text: Any, language: str) -> str:
+def _message(text: Growth, language: str) -> str:
     """What to know about an own text: how it was cut, and what is measured of it."""
     if text.id != OWN:
         return ""
     say = Language.of(language).say
     hints = [say(key, **values) for key, values in text.notes]
-    if is_chinese(own_text):
-        hints.insert(0, say("translate.language"))
     return "".join(map(_hint, hints))
 
 

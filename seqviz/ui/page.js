@@ -58,3 +58,13 @@ window.seqviz = {
     }
   },
 };
+
+/* An example in a hint goes into the box, and is asked for. */
+document.addEventListener("click", (event) => {
+  const example = event.target.closest?.("[data-example]");
+  const box = document.querySelector("#source textarea, #source input");
+  if (!example || !box) return;
+  box.value = example.dataset.example;
+  box.dispatchEvent(new Event("input", { bubbles: true }));
+  setTimeout(() => document.querySelector("#translate")?.click()); /* the page knows of it a little later */
+});

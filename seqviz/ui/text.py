@@ -7,17 +7,22 @@ one that opens the page or another that was picked. The slider's stage says how 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
+from seqviz.drawing.styles import escape
 from seqviz.language import Language
 from seqviz.ui import growth, story
 from seqviz.ui.growth import OWN, Growth, GrowthError, paragraphs
 from seqviz.ui.service import Service
 from seqviz.ui.tab import QUICK_EVENT, Spoken
+
+if TYPE_CHECKING:
+    from seqviz.translating.notes import Note
 
 FIRST_STAGE = 3
 """Of a text written by hand: long enough to look into, short enough to see whole."""
@@ -195,6 +200,33 @@ def fitted(service: Service, box: Any, passage: Any, stage: Any = None) -> Any:
         stage = count if text.id == OWN else FIRST_STAGE
     # A slider needs two ends; the script shows a single stage at both.
     return gr.Slider(maximum=max(2, count), value=text.clamp(stage) + 1, interactive=count > 1)
+
+
+def is_chinese(text: str) -> bool:
+    """A third or more of the letters are Chinese characters."""
+    letters = [character for character in text if character.isalpha()]
+    return bool(letters) and 3 * sum("\u4e00" <= c <= "\u9fff" for c in letters) >= len(letters)
+
+
+def chinese_hint(service: Service, text: Any) -> str:
+    """What every tab says to a Chinese text, in Chinese whatever the page speaks: some that the models read."""
+    if not isinstance(text, str) or not is_chinese(text):
+        return ""
+    buttons = "".join(
+        f'<button type="button" data-example="{escape(example["english"])}">'
+        f'<span lang="en">{escape(example["english"])}</span>'
+        f'<span lang="zh-CN">{escape(example["chinese"])}</span></button>'
+        for example in service.examples()[:3]
+    )
+    said = escape(Language.of("zh").say("translate.chinese"))
+    return f'<div class="hint"><p lang="zh-CN">{said}</p>{buttons}</div>'
+
+
+def language_hint(notes: Iterable[Note], language: str) -> str:
+    """What to say of a text that is not English."""
+    if not any(note.kind == "language" for note in notes):
+        return ""
+    return f'<p class="hint">{escape(Language.of(language).say("translate.language"))}</p>'
 
 
 def _plain(box: Any) -> str:

@@ -19,23 +19,16 @@ from seqviz.ui.lanes import Shown
 from seqviz.ui.outcomes import Output
 from seqviz.ui.service import MAX_BEAMS, MODELS, Service, counted
 from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, SHARE_JS, Spoken, Tab, beam_choices, endpoint
-from seqviz.ui.text import Text
+from seqviz.ui.text import Text, chinese_hint, language_hint
 
 if TYPE_CHECKING:
     from seqviz.translating.result import Translation
-
-_EXAMPLE_JS = """
-element.addEventListener('click', event => {
-  const button = event.target.closest('[data-example]');
-  if (button) document.getElementById('example-' + button.dataset.example)?.click();
-});
-"""
 
 
 def tab(service: Service, language: gr.Radio, text: Text) -> Tab:
     """Make the tab inside the current ``gr.Tab``."""
     spoken = Spoken()
-    message = gr.HTML(elem_id="message", js_on_load=_EXAMPLE_JS)
+    message = gr.HTML(elem_id="message")
     answers = gr.HTML(story.opening(service, "en"), elem_id="cards")
     examples = _examples(service, spoken)
     with gr.Row(elem_classes="actions"):
@@ -140,12 +133,6 @@ def _endpoints(service: Service) -> None:
 # What goes in
 
 
-def is_chinese(text: str) -> bool:
-    """A third or more of the letters are Chinese characters."""
-    letters = [character for character in text if character.isalpha()]
-    return bool(letters) and 3 * sum("\u4e00" <= c <= "\u9fff" for c in letters) >= len(letters)
-
-
 def checked_text(text: Any) -> str:
     """What an endpoint takes as text.
 
@@ -189,6 +176,9 @@ def draw_lanes(
     if problem := too_long(source, language):
         yield cards.problem(problem), ""
         return
+    if hint := chinese_hint(service, source):
+        yield hint, ""
+        return
     texts = paragraphs(source)
     if not texts:
         for drawn in story.draw(service, language, passage):
@@ -213,8 +203,8 @@ def draw_lanes(
             shown.failed[name] = str(error)
         else:
             spent[name] = translations
-            if any(note.kind == "language" for item in translations for note in item.notes):
-                message = _hint(service, source, language)
+            told = [note for item in translations for note in item.notes]
+            message = _meaning(service, source, language) + language_hint(told, language)
         yield picture()
 
 
@@ -279,20 +269,6 @@ def _more(service: Service, spent: Mapping[str, list[Translation]], language: st
         return ""
     said = escape(Language.of(language).say("translate.more"))
     return f'<details><summary>{said}</summary><ul class="spent">{"".join(rows)}</ul></details>'
-
-
-def _hint(service: Service, source: str, language: str) -> str:
-    """What to say to a text that is not English; in Chinese to Chinese, whatever the page speaks."""
-    if not is_chinese(source):
-        return f'<p class="hint">{escape(Language.of(language).say("translate.language"))}</p>'
-    buttons = "".join(
-        f'<button type="button" data-example="{escape(example["id"])}">'
-        f'<span lang="en">{escape(example["english"])}</span>'
-        f'<span lang="zh-CN">{escape(example["chinese"])}</span></button>'
-        for example in service.examples()[:3]
-    )
-    said = f'<p lang="zh-CN">{escape(Language.of("zh").say("translate.chinese"))}</p>'
-    return f'<div class="hint">{said}{buttons}</div>'
 
 
 def _meaning(service: Service, source: str, language: str) -> str:
