@@ -143,8 +143,11 @@ def test_translates_what_is_typed(visit):
 def test_chinese_is_answered_in_chinese(visit):
     one = visit()
     one.lanes()
-    one.translate("我弟弟不想出门，因为外面太冷了。")
+    one.page.locator("#source textarea").fill("我弟弟不想出门，因为外面太冷了。")
+    one.page.locator("#translate").click()
     hint = one.page.locator("#message .hint")
+    hint.wait_for(timeout=WAIT)
+    assert one.page.locator("#cards .lane").count() == 0
     assert Language.of("zh").template("translate.chinese") in hint.inner_text()
     hint.locator("button").nth(1).click()
     example = Service().examples()[1]["english"]

@@ -371,7 +371,7 @@ def test_on_a_phone(visit, language, scheme):
     wait_for(one, STAGES[-1])
     assert one.sideways() <= 0
     # The slider stays in view while one reads on.
-    one.page.evaluate("window.scrollBy(0, 300)")
+    one.page.evaluate("window.scrollBy(0, 500)")
     one.still()
     box = one.page.locator("#walk").bounding_box()
     assert -1 <= box["y"] <= 1 and box["height"] < 160 and box["width"] <= 390
