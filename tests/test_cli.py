@@ -1,14 +1,20 @@
-"""The command line as a person uses it: a real process, its two streams and its exit status."""
+"""The command line as a person uses it: its two streams and its exit status.
+
+One process of its own shows that these are a process's; all else is asked of `cli.main` here, since importing
+PyTorch takes longer than any of it.
+"""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -26,88 +32,75 @@ def model(tmp_path_factory: pytest.TempPathFactory, tiny_model: Any, tiny_tokeni
     return folder
 
 
-def run(
-    *arguments: str | bytes,
-    stdin: bytes | None = None,
-    cwd: Path | None = None,
-    cache: Path | None = None,
-) -> subprocess.CompletedProcess[str]:
-    result = subprocess.run(
-        [sys.executable, "-m", "seqviz", *arguments],
-        input=stdin,
-        stdin=subprocess.DEVNULL if stdin is None else None,
-        capture_output=True,
-        cwd=cwd,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(Path(__file__).parents[1]),
-            "PYTHONUTF8": "1",
-            **({"XDG_CACHE_HOME": str(cache)} if cache else {}),
-        },
-        check=False,
-    )
-    decoded = (result.stdout.decode("utf-8"), result.stderr.decode("utf-8"))
-    assert "Traceback" not in decoded[1], decoded[1]
-    return subprocess.CompletedProcess(result.args, result.returncode, *decoded)
+class Done(NamedTuple):
+    """What a command leaves."""
+
+    code: object
+    out: str
+    err: str
 
 
-def run_here(
-    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> tuple[object, str, str]:
-    """As `run`, in this process: for what needs no process of its own."""
-    monkeypatch.setattr(sys, "argv", ["seqviz", *arguments])
-    with pytest.raises(SystemExit) as stop:
-        cli.main()
-    captured = capsys.readouterr()
-    return stop.value.code, captured.out, captured.err
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+    """``run(*arguments, stdin=b"")`` is ``seqviz ARGUMENTS`` in this process."""
+
+    def call(*arguments: str, stdin: bytes | None = b"") -> Done:
+        monkeypatch.setattr(sys, "argv", ["seqviz", *arguments])
+        if stdin is not None:
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err, captured.err
+        return Done(stop.value.code, captured.out, captured.err)
+
+    return call
 
 
-def test_training_never_replaces_another_model(model: Path, monkeypatch, capsys) -> None:
+def test_training_never_replaces_another_model(model: Path, run) -> None:
     before = {file.name: file.read_bytes() for file in model.iterdir()}
     command = ["train", "lstm", "--data", "no.tsv", "--tokens", "1000", "--out", str(model)]
-    code, _, said = run_here(command, monkeypatch, capsys)
+    code, _, said = run(*command)
     assert code == 2 and "found transformer; give another --out" in said
     assert {file.name: file.read_bytes() for file in model.iterdir()} == before
     # The model itself may be trained on: then it is the corpus that is missing.
     command[1] = "transformer"
-    code, _, said = run_here(command, monkeypatch, capsys)
+    code, _, said = run(*command)
     assert code != 0 and "no.tsv" in said and "another --out" not in said
 
 
-def test_translate_an_argument_a_file_and_standard_input(model: Path, tmp_path: Path) -> None:
+def test_translate_an_argument_a_file_and_standard_input(model: Path, tmp_path: Path, run) -> None:
     text = "The bridge is green."
     one = run("translate", "--model", str(model), text)
-    assert one.returncode == 0
-    assert one.stdout.count("\n") == 1
+    assert one.code == 0
+    assert one.out.count("\n") == 1
     lines = f"\ufeff{text}\r\n\nNobody\u2028painted an apple.\n".encode()
     file = tmp_path / "lines.txt"
     file.write_bytes(lines)
     from_file = run("translate", "--model", str(model), "--file", str(file))
     piped = run("translate", "--model", str(model), stdin=lines)
-    assert from_file.stdout == piped.stdout
-    out = piped.stdout.split("\n")
+    assert from_file.out == piped.out
+    out = piped.out.split("\n")
     assert len(out) == 4  # three lines, the second of them empty
-    assert out[0] + "\n" == one.stdout
+    assert out[0] + "\n" == one.out
     assert out[1] == ""
 
 
-def test_translate_json_and_raw_bytes(model: Path) -> None:
+def test_translate_json_and_raw_bytes(model: Path, run) -> None:
     result = run(
         "translate", "--model", str(model), "--json", "--beams", "2", stdin=b"The \xff bridge\n"
     )
-    row = json.loads(result.stdout)
+    row = json.loads(result.out)
     assert row["source"] == "The \ufffd bridge"
     assert row["num_beams"] == 2
     assert "surrogate" in {note["kind"] for note in row["notes"]}
     assert len(row["target_tokens"]) == len(row["token_log_probs"])
 
 
-def test_translate_the_n_best_by_chance_and_with_words(
-    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_translate_the_n_best_by_chance_and_with_words(model: Path, run) -> None:
     def said(*options: str) -> list[str]:
         arguments = ["translate", "--model", str(model), *options, "The bridge is green."]
-        code, out, _ = run_here(arguments, monkeypatch, capsys)
+        code, out, _ = run(*arguments)
         assert code == 0
         return out.splitlines()
 
@@ -128,12 +121,10 @@ def test_translate_the_n_best_by_chance_and_with_words(
     )
 
 
-def test_words_that_do_not_fit_are_wrong_use(
-    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_words_that_do_not_fit_are_wrong_use(model: Path, run) -> None:
     arguments = ["translate", "--model", str(model), "--max-new-tokens", "2", "Nobody!"]
     arguments += ["--force-word", "une grande carte"]
-    code, out, err = run_here(arguments, monkeypatch, capsys)
+    code, out, err = run(*arguments)
     assert (code, out) == (2, "") and err.count("\n") == 1
     assert "expected room for force_words" in err
 
@@ -143,22 +134,19 @@ def test_a_file_of_utf16_is_one_clear_error(
     encoding: str,
     model: Path,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    run,
 ) -> None:
     file = tmp_path / "lines.txt"
     file.write_bytes("\ufeffThe bridge.\nNobody!\n".encode(encoding))
     arguments = ["translate", "--model", str(model), "--file", str(file)]
-    code, out, err = run_here(arguments, monkeypatch, capsys)
+    code, out, err = run(*arguments)
     assert (code, out) == (1, "") and err.count("\n") == 1
     assert f"expected UTF-8 text in {file}, got UTF-16" in err
 
 
-def test_a_closed_standard_input_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_closed_standard_input_is_one_line(run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)  # what Python makes of <&-
-    code, out, err = run_here(["translate"], monkeypatch, capsys)
+    code, out, err = run("translate", stdin=None)
     assert (code, out) == (2, "") and err.count("\n") == 1
     assert "expected TEXT, --file or standard input, got none" in err
 
@@ -195,11 +183,11 @@ def test_an_error_is_one_line(
     code: int,
     message: str,
     tmp_path: Path,
+    run,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    got, out, err = run_here(arguments, monkeypatch, capsys)
+    got, out, err = run(*arguments)
     assert got == code
     assert message in err
     assert err.startswith("seqviz: error: ")
@@ -208,13 +196,13 @@ def test_an_error_is_one_line(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run_here(["--version"], monkeypatch, capsys)
+def test_version(run) -> None:
+    code, out, _ = run("--version")
     assert (code, out) == (0, f"{__version__}\n")
 
 
 def test_a_missing_package_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run
 ) -> None:
     (tmp_path / "pairs.tsv").write_text("d\tA bridge.\tUn pont.\n", encoding="utf-8")
     monkeypatch.setitem(sys.modules, "sentencepiece", None)
@@ -222,40 +210,31 @@ def test_a_missing_package_is_one_line(
     monkeypatch.setitem(sys.modules, "seqviz.ui", None)
     arguments = ["--data", str(tmp_path / "pairs.tsv"), "--out", str(tmp_path / "tokenizer")]
     for command in (["tokenizer", *arguments], ["app"]):
-        code, out, err = run_here(command, monkeypatch, capsys)
+        code, out, err = run(*command)
         assert (code, out) == (1, "")
         assert "pip install" in err
         assert err.startswith("seqviz: error: ")
         assert err.count("\n") == 1
 
 
-def test_help_has_examples(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_help_has_examples(run) -> None:
     for command in ("train", "tokenizer", "translate", "app"):
-        code, out, _ = run_here([command, "--help"], monkeypatch, capsys)
+        code, out, _ = run(command, "--help")
         assert code == 0
         assert "Example" in out
-    assert "Commands" in run_here(["--help"], monkeypatch, capsys)[1]
+    assert "Commands" in run("--help").out
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
 def test_a_full_disk_is_one_line(model: Path) -> None:
+    """Of a real process, which also flushes its output once more as it ends."""
+    command = [sys.executable, "-m", "seqviz", "translate", "--model", str(model), "--json"]
     with open("/dev/full", "wb") as full:
         result = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "seqviz",
-                "translate",
-                "--model",
-                str(model),
-                "--json",
-                "The bridge.",
-            ],
+            command,
+            input=b"The bridge.\n",
             stdout=full,
             stderr=subprocess.PIPE,
-            stdin=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
             check=False,
         )
@@ -263,7 +242,9 @@ def test_a_full_disk_is_one_line(model: Path) -> None:
     assert result.stderr.decode() == "seqviz: error: [Errno 28] No space left on device\n"
 
 
-def test_a_tokenizer_and_a_model_from_the_command_line(tmp_path: Path, sentence_pairs: Any) -> None:
+def test_a_tokenizer_and_a_model_from_the_command_line(
+    tmp_path: Path, sentence_pairs: Any, run
+) -> None:
     """The whole way: corpus, tokenizer, training, translation."""
     corpus = tmp_path / "pairs.tsv"
     corpus.write_text("".join(f"d\t{a}\t{b}\n" for a, b in sentence_pairs), encoding="utf-8")
@@ -276,7 +257,7 @@ def test_a_tokenizer_and_a_model_from_the_command_line(tmp_path: Path, sentence_
         "--vocabulary-size",
         "300",
     )
-    assert made.returncode == 0, made.stderr
+    assert made.code == 0, made.err
     trained = run(
         "train", "lstm",
         "--data", str(corpus),
@@ -288,7 +269,7 @@ def test_a_tokenizer_and_a_model_from_the_command_line(tmp_path: Path, sentence_
         "--batch-tokens", "400",
         "--warmup-tokens", "800",
     )  # fmt: skip
-    assert trained.returncode == 0, trained.stderr
+    assert trained.code == 0, trained.err
     report = json.loads((tmp_path / "lstm" / "training.json").read_text(encoding="utf-8"))
     assert 4000 <= report["target_tokens"] < 4400
     assert report["dev_bleu"]["sentences"] == len(sentence_pairs)
@@ -296,7 +277,7 @@ def test_a_tokenizer_and_a_model_from_the_command_line(tmp_path: Path, sentence_
     card = (tmp_path / "lstm" / "README.md").read_text(encoding="utf-8")
     assert "pairs.tsv" in card
     translated = run("translate", "--model", str(tmp_path / "lstm"), "The bridge.")
-    assert translated.returncode == 0, translated.stderr
+    assert translated.code == 0, translated.err
 
 
 # -- evaluate and report
@@ -339,7 +320,9 @@ def test_set(tmp_path_factory: pytest.TempPathFactory, sentence_pairs: Any) -> P
     return file
 
 
-def test_evaluate_and_report(models: Path, test_set: Path, tmp_path: Path) -> None:
+def test_evaluate_and_report(
+    models: Path, test_set: Path, tmp_path: Path, run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     prediction = models / "report" / "prediction.json"
     prediction.parent.mkdir()
     hypothesis = {
@@ -368,10 +351,10 @@ def test_evaluate_and_report(models: Path, test_set: Path, tmp_path: Path) -> No
         str(prediction),
     ]
     result = run(*arguments, *chosen)
-    assert result.returncode == 0, result.stderr
-    assert result.stdout == ""
-    assert "30 sentences" in result.stderr
-    assert "100% done" in result.stderr
+    assert result.code == 0, result.err
+    assert result.out == ""
+    assert "30 sentences" in result.err
+    assert "100% done" in result.err
     content = json.loads(out.read_text(encoding="utf-8"))
     assert content["command"] == (
         "seqviz evaluate --data test.tsv --model lstm --model lstm-attention --resamples 20 "
@@ -387,8 +370,8 @@ def test_evaluate_and_report(models: Path, test_set: Path, tmp_path: Path) -> No
     assert len(content["prediction"]["sha256"]) == 64
     assert sentence_free(content, test_set)
     again = run(*arguments, *chosen)
-    assert "% done" not in again.stderr
-    assert "texts remembered in" in again.stderr
+    assert "% done" not in again.err
+    assert "texts remembered in" in again.err
     same = json.loads(out.read_text(encoding="utf-8"))
     assert {**same, "created": ""} == {**content, "created": ""}
 
@@ -402,8 +385,8 @@ def test_evaluate_and_report(models: Path, test_set: Path, tmp_path: Path) -> No
     length.write_text(out.read_text(encoding="utf-8"), encoding="utf-8")
     command = ["report", "--models", str(models), "--readme", str(readme)]
     result = run(*command)
-    assert result.returncode == 0, result.stderr
-    assert "out of date" not in result.stderr
+    assert result.code == 0, result.err
+    assert "out of date" not in result.err
     assert "| `lstm` | " in readme.read_text(encoding="utf-8")
     text = page.read_text(encoding="utf-8")
     assert "| H1 | It falls. | bleu ratio of `lstm` minus `lstm-attention`" in text
@@ -415,12 +398,13 @@ def test_evaluate_and_report(models: Path, test_set: Path, tmp_path: Path) -> No
     content["models"]["lstm"]["weights_sha256"] = "1" * 64
     length.write_text(json.dumps(content), encoding="utf-8")
     result = run(*command)
-    assert "length.json is out of date (it was measured on other weights of lstm)" in result.stderr
+    assert "length.json is out of date (it was measured on other weights of lstm)" in result.err
     text = page.read_text(encoding="utf-8")
     assert "not of the weights" in readme.read_text(encoding="utf-8")
     assert "This measurement is not of the weights shipped now" in text
-    result = run(*command, "--data", str(test_set), cache=tmp_path / "cache")
-    assert result.returncode == 0, result.stderr
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    result = run(*command, "--data", str(test_set))
+    assert result.code == 0, result.err
     assert "not of the weights" not in readme.read_text("utf-8") + page.read_text("utf-8")
 
 
@@ -449,11 +433,10 @@ def test_evaluate_says_what_is_wrong(
     message: str,
     models: Path,
     test_set: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    run,
 ) -> None:
     known = {"DATA": str(test_set), "M": str(models / "lstm"), "FOLDER": str(models)}
     given = [known.get(a, a) for a in arguments]
-    found, _, err = run_here(["evaluate", *given], monkeypatch, capsys)
+    found, _, err = run("evaluate", *given)
     assert found == code
     assert message in err
