@@ -12,6 +12,8 @@ import pytest
 from sacrebleu.metrics import BLEU
 
 from seqviz.coverage import Lexicon
+from seqviz.drawing import figures
+from seqviz.measuring import kept
 from seqviz.measuring import plan as plans
 from seqviz.measuring.length import check, length_report
 from seqviz.measuring.outputs import Output, Outputs
@@ -76,6 +78,8 @@ def _prediction() -> dict[str, Any]:
             hypothesis("wrong", "twenty", "all", "above", "same-content"),
             hypothesis("turned", "all", "twenty", "above", "natural"),
             hypothesis("unknown", "all", "nobody", "above", "natural"),
+            {**hypothesis("anchor", "twenty", "all", "below", "same-content"), "from": "13-18"},
+            {**hypothesis("no-anchor", "twenty", "all", "below", "natural"), "from": "13-18"},
         ],
     }
 
@@ -176,6 +180,80 @@ def test_natural_effects_have_intervals_that_hold_the_value(report: dict[str, An
     assert drop["low"] < drop["value"] < drop["high"]
 
 
+def test_every_point_is_told_as_a_share_of_the_first(report: dict[str, Any]) -> None:
+    for curve in report["curves"].values():
+        for model in curve.values():
+            first = next(b for b in model["buckets"] if b["n"])
+            for bucket in model["buckets"]:
+                for score in ("bleu", "chrf"):
+                    left = bucket[f"{score}_kept"]
+                    if not bucket["n"]:
+                        assert left is None
+                        continue
+                    assert left == pytest.approx(bucket[score] / first[score], abs=2e-4)
+                    assert bucket[f"{score}_kept_low"] <= left <= bucket[f"{score}_kept_high"]
+    assert [b["parts"] for b in report["curves"]["same-content"]["all"]["buckets"]] == [4, 2, 1]
+
+
+def test_people_stand_beside_the_models(report: dict[str, Any]) -> None:
+    """Words that are all different repeat nothing; the buckets are those of the models."""
+    for curve, points in report["references"].items():
+        buckets = report["curves"][curve]["all"]["buckets"]
+        assert [(p["low"], p["high"], p["n"]) for p in points] == [
+            (b["low"], b["high"], b["n"]) for b in buckets
+        ]
+        assert {p["repeated"] for p in points if p["n"]} == {0}
+
+
+def test_anchors_begin_at_short_texts(report: dict[str, Any]) -> None:
+    natural, runs = report["anchors"]["natural"], report["anchors"]["same-content"]
+    assert list(natural) == ["1-10", "11-20"] and list(runs) == ["13-18"]
+    found = runs["13-18"]["models"]["twenty"]
+    assert found["bleu"] == pytest.approx([100, _bleu(20, 60)], abs=0.01)
+    assert found["bleu_ratio"]["value"] == pytest.approx(_bleu(20, 60) / 100, abs=1e-4)
+    assert found["loss_change"]["value"] == pytest.approx(40 / 60, abs=1e-4)
+    assert found["chrf_ratio"]["low"] <= found["chrf_ratio"]["value"] < 1
+    assert runs["13-18"]["models"]["all"]["chrf_ratio"]["value"] == 1
+    answers = {h["id"]: h for h in report["prediction"]["hypotheses"]}
+    assert answers["anchor"]["value"] == pytest.approx(_bleu(20, 60) / 100 - 1, abs=1e-4)
+    assert (answers["anchor"]["verdict"], answers["no-anchor"]["verdict"]) == ("holds", "undecided")
+
+
+def test_found_words_beyond_chance(tmp_path: Path) -> None:
+    """One model copies; another writes what stands in another sentence of like length."""
+    nouns = {"cat": "chat", "dog": "chien", "house": "maison", "water": "eau"}
+    rows = [[n, m] for n, m in nouns.items() for _ in range(15)]
+    lines = [f"d{i}\tThe {n} {i}.\tLe {m} {i}.\n" for i, (n, m) in enumerate(rows)]
+    (tmp_path / "t.tsv").write_text("".join(lines), encoding="utf-8")
+    plan = plans.plan(tmp_path / "t.tsv")
+    copies = {p.source: Output(p.target) for p in plan.pairs}
+    turned = {p.source: Output(q.target) for p, q in zip(plan.pairs, plan.pairs[30:] + plan.pairs)}
+    outputs = {"copies": Outputs(copies), "elsewhere": Outputs(turned)}
+    report = length_report(plan, outputs, number=20, lexicon=Lexicon(nouns, {})).content()
+    first = {n: m["buckets"][0] for n, m in report["curves"]["natural"].items()}
+    assert first["copies"]["found"] == first["copies"]["found_reference"] == 1
+    assert first["copies"]["found_above"] == 1
+    assert 0 < first["copies"]["found_chance"] < 1
+    assert first["elsewhere"]["found"] < 0.5 and first["elsewhere"]["found_above"] < 0.5
+
+
+def test_the_neighbour_is_of_another_text() -> None:
+    assert kept.neighbours([5, 5, 9, 6], [0, 0, 0, 1]) == [3, 3, 3, 1]
+
+
+def test_shares_and_circles_are_drawn(report: dict[str, Any]) -> None:
+    for language, expected in (("en", "repeat themselves"), ("zh", "重复")):
+        left, _ = figures.circles(report, language=language).axes
+        assert expected in left.get_ylabel()
+    axes, *_ = figures.kept(report).axes
+    (line,) = [line for line in axes.get_lines() if line.get_label() == "twenty"]
+    buckets = report["curves"]["natural"]["twenty"]["buckets"]
+    thick = [100 * b["bleu_kept"] for b in buckets if b["n"] and not b["thin"]]
+    assert thick and line.get_ydata().tolist() == pytest.approx(thick)
+    with pytest.raises(ValueError, match="with bleu_kept of enough sentences, found none; measure"):
+        figures.kept({"curves": {}})
+
+
 def test_hypotheses_are_answered(report: dict[str, Any]) -> None:
     verdicts = {h["id"]: h["verdict"] for h in report["prediction"]["hypotheses"]}
     assert verdicts == {
@@ -183,6 +261,8 @@ def test_hypotheses_are_answered(report: dict[str, Any]) -> None:
         "wrong": "contradicted",
         "turned": "holds",
         "unknown": "undecided",
+        "anchor": "holds",
+        "no-anchor": "undecided",
     }
     right = report["prediction"]["hypotheses"][0]
     assert right["low"] <= right["value"] <= right["high"] < 0

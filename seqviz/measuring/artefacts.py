@@ -129,6 +129,8 @@ def _length_figures(site: Site, report: Report) -> dict[str, Draw]:
     found: dict[str, Draw] = {"length": figures.length_curves, "same-content": same}
     if report.results["positions"]["loss"].get("natural"):
         found["where-it-breaks"] = figures.where_it_breaks
+    if report.results.get("references"):
+        found |= {"kept": figures.kept, "circles": figures.circles}
     return found
 
 

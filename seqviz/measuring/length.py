@@ -16,7 +16,11 @@ The report's results:
 - ``effects[curve]``: ``models[name]`` and ``pairs`` (first, second) with ``loss_change`` (long minus
   short), ``bleu_ratio`` (long over short), ``bleu_drop`` (short minus long), each ``value, low, high``;
   of a pair, first minus second. Between `SHORT` and `LONG` words; ``bleu, chrf, loss`` of a model are
-  [short, long].
+  [short, long]. ``chrf_ratio`` as ``bleu_ratio``.
+- ``anchors[curve][short]``: the same from shorter texts on, by their words: "1-10", "11-20"; of runs "13-18",
+  their four parts.
+- ``references[curve]``: of each bucket ``repeated``, the share of human translations that count as repeating
+  themselves. Of each bucket of a model also ``bleu_kept`` and the like, see `kept`.
 - ``length_histogram``: training examples of 0, 1, 2, … source words.
 - ``positions``: ``loss[cut][name]`` by piece of the target, ``found[cut][name]`` by word of the source,
   in bins with ``n`` pieces or judged words of ``texts`` texts; cut is "natural" (sentences of `LONG`
@@ -37,6 +41,7 @@ from typing import Any
 import numpy as np
 
 from seqviz import coverage, scores
+from seqviz.measuring import kept
 from seqviz.measuring.counts import (
     THIN,
     Counts,
@@ -74,9 +79,12 @@ LEGEND = {
     "repeated, limit": "shares of outputs that repeat themselves, or were cut at the output limit, 0 to 1",
     "loss_change": "loss at the long length minus loss at the short one",
     "bleu_ratio": "BLEU at the long length divided by BLEU at the short one",
+    "chrf_ratio": "chrF at the long length divided by chrF at the short one",
     "bleu_drop": "BLEU at the short length minus BLEU at the long one",
     "pairs": "the measure of first minus that of second",
     "positions": "by the way texts were cut: natural (long sentences), or 4, 2, 1 parts of a run",
+    "anchors": "the effect of length from shorter texts on, by their words",
+    **kept.LEGEND,
 }
 """What the names in the report mean, part of every report."""
 
@@ -94,7 +102,10 @@ def said(languages: LanguagePair) -> dict[str, Any]:
     return {"languages": list(languages.codes), "unit": languages.source.unit}
 
 
-MEASURES = ("loss_change", "bleu_ratio", "bleu_drop")
+MEASURES = ("loss_change", "bleu_ratio", "chrf_ratio", "bleu_drop")
+
+ANCHORS = ((1, 10), (11, 20))
+"""Words of the short sentences from which the effect of length is measured once more."""
 
 
 def length_report(
@@ -123,7 +134,7 @@ def length_report(
         ValueError: an output is missing.
     """
     marker, draws = Marker(lexicon), Draws(number, plan.seed)
-    curves, effects = _curves(plan, outputs, marker, draws)
+    measured = _curves(plan, outputs, marker, draws)
     data = {
         **plan.data,
         "pairs": len(plan.pairs),
@@ -139,10 +150,9 @@ def length_report(
         "resamples": number,
         "signatures": scores.signatures(plan.languages.target),
         "length_histogram": next((out.length_histogram for out in outputs.values()), None),
-        "curves": curves,
-        "effects": effects,
+        **measured,
         "positions": positions(plan, outputs, draws, marker),
-        "prediction": _verdicts(prediction, effects) if prediction else None,
+        "prediction": _verdicts(prediction, measured) if prediction else None,
     }
     models = {name: out.information for name, out in outputs.items()}
     return Report.now(command, data, results, models, device=device or "cpu", schema=SCHEMA)
@@ -150,13 +160,16 @@ def length_report(
 
 def _curves(
     plan: Plan, outputs: Mapping[str, Outputs], marker: Marker, draws: Draws
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The curves by length, and the effect of length on each."""
+) -> dict[str, Any]:
+    """The curves by length, the effect of length on each, from three starts, and what people do."""
     groups = {"natural": [natural(plan, bucket) for bucket in BUCKETS]}
-    ends = {"natural": (natural(plan, SHORT), natural(plan, LONG))}
+    long = natural(plan, LONG)
+    ends = {"natural": (natural(plan, SHORT), long)}
+    starts = {"natural": [(natural(plan, bucket), long) for bucket in ANCHORS]}
     if plan.runs:
         groups["same-content"] = [same_content(plan, parts) for parts in PARTS]
         ends["same-content"] = (same_content(plan, 2), same_content(plan, 1))
+        starts["same-content"] = [(same_content(plan, 4), same_content(plan, 1))]
     known: dict[tuple[str, str], Counts] = {}
 
     def counted(group: Group, name: str) -> Counts:
@@ -165,21 +178,39 @@ def _curves(
             known[key] = Counts.of(group, outputs[name], marker)
         return known[key]
 
-    def bucket(group: Group, name: str) -> dict[str, Any]:
-        return _bucket(group, counted(group, name), draws)
+    def buckets(found: list[Group], name: str) -> list[dict[str, Any]]:
+        every = [counted(group, name) for group in found]
+        left = kept.shares(found, every, draws)
+        return [
+            _bucket(group, counts, draws)
+            | share
+            | kept.above_chance(group, outputs[name], marker, draws)
+            for group, counts, share in zip(found, every, left, strict=True)
+        ]
 
-    curves: dict[str, Any] = {}
-    effects: dict[str, Any] = {}
-    for curve, found in groups.items():
-        curves[curve] = {
-            name: {"buckets": [bucket(group, name) for group in found]} for name in outputs
-        }
-        short, long = ends[curve]
-        both = {name: (counted(short, name), counted(long, name)) for name in outputs}
-        effects[curve] = _effects(both, (short, long), draws)
+    def effect(both: tuple[Group, Group]) -> dict[str, Any]:
+        counts = {name: (counted(both[0], name), counted(both[1], name)) for name in outputs}
+        return _effects(counts, both, draws)
+
+    curves: dict[str, Any] = {
+        curve: {name: {"buckets": buckets(found, name)} for name in outputs}
+        for curve, found in groups.items()
+    }
     for name in outputs:
-        curves["natural"][name]["overall"] = bucket(everything(plan), name)
-    return curves, effects
+        all_of_it = everything(plan)
+        curves["natural"][name]["overall"] = _bucket(all_of_it, counted(all_of_it, name), draws)
+    return {
+        "curves": curves,
+        "references": {
+            curve: [kept.references(group, draws) for group in found]
+            for curve, found in groups.items()
+        },
+        "effects": {curve: effect(both) for curve, both in ends.items()},
+        "anchors": {
+            curve: {f"{both[0].low}-{both[0].high}": effect(both) for both in found}
+            for curve, found in starts.items()
+        },
+    }
 
 
 def overall(plan: Plan, outputs: Mapping[str, Outputs], number: int = 1_000) -> dict[str, Any]:
@@ -251,7 +282,10 @@ def _effects(
                         scores.ratio(rows.loss.sum(axis=0))[None],
                         scores.resampled(scores.ratio, rows.loss, chosen),
                     ),
-                    "chrf": scores.chrf(rows.chrf.sum(axis=0))[None],
+                    "chrf": np.append(
+                        scores.chrf(rows.chrf.sum(axis=0))[None],
+                        scores.resampled(scores.chrf, rows.chrf, chosen),
+                    ),
                 }
             )
     for name, (short, long) in sums.items():
@@ -259,6 +293,7 @@ def _effects(
             both = {
                 "loss_change": long["loss"] - short["loss"],
                 "bleu_ratio": long["bleu"] / short["bleu"],
+                "chrf_ratio": long["chrf"] / short["chrf"],
                 "bleu_drop": short["bleu"] - long["bleu"],
             }
         empty = not all(group.texts for group in groups)
@@ -298,20 +333,26 @@ def _effects(
     }
 
 
-def _verdicts(prediction: Mapping[str, Any], effects: Mapping[str, Any]) -> dict[str, Any]:
-    """What came out of every hypothesis of the prediction."""
+def _verdicts(prediction: Mapping[str, Any], measured: Mapping[str, Any]) -> dict[str, Any]:
+    """What came out of every hypothesis of the prediction.
+
+    A hypothesis with ``from``, such as "11-20", is of that anchor; any other is of the effects.
+    """
     found = []
     for hypothesis in prediction["hypotheses"]:
         first, second = hypothesis["first"], hypothesis["second"]
         entry = None
-        for pair in effects.get(hypothesis["curve"], {}).get("pairs", ()):
-            measured = pair[hypothesis["measure"]]
+        effect = measured["effects"].get(hypothesis["curve"], {})
+        if start := hypothesis.get("from"):
+            effect = measured["anchors"].get(hypothesis["curve"], {}).get(start, {})
+        for pair in effect.get("pairs", ()):
+            difference = pair[hypothesis["measure"]]
             if (pair["first"], pair["second"]) == (first, second):
-                entry = measured
+                entry = difference
             elif (pair["second"], pair["first"]) == (first, second):
-                low, high = measured["low"], measured["high"]
+                low, high = difference["low"], difference["high"]
                 entry = {
-                    "value": _negative(measured["value"]),
+                    "value": _negative(difference["value"]),
                     "low": _negative(high),
                     "high": _negative(low),
                 }

@@ -90,6 +90,8 @@ def length(report: Report) -> str:
             f"| `{name}` | {by_parts[2]:.1f} → {by_parts[1]:.1f} | {' | '.join(kept)} | "
             f"{_interval(effect['loss_change'], 3)} |"
         )
+    if found.get("references"):
+        rows += ["", *_beside(found)]
     prediction = found.get("prediction")
     if prediction:
         rows += [
@@ -117,6 +119,44 @@ def length(report: Report) -> str:
         "breaks along a sentence: `models/report/where-it-breaks.svg`.",
     ]
     return "\n".join(rows)
+
+
+def _beside(found: Mapping[str, Any]) -> list[str]:
+    """What is left of the first point, circles, and found words beyond chance, from the first point to the last."""
+    rows = [
+        "![BLEU left of the first point](models/report/kept.svg)",
+        "",
+        "![Outputs that repeat themselves](models/report/circles.svg)",
+        "",
+        "From the first point of a curve to its last that rests on 50 texts or more. *In circles*: outputs that "
+        "repeat themselves. *Found*: content words found, beyond what the output for another text of like length "
+        "holds by chance, as a share of what the human translation holds beyond it. Models write the commonest "
+        "word, people do not, so this can pass 100 %.",
+        "",
+        "| curve | model | words | BLEU left | in circles | found beyond chance |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for curve, models in found["curves"].items():
+        for name, entry in models.items():
+            thick = [b for b in entry["buckets"] if b["n"] and not b["thin"]]
+            if not thick:
+                continue
+            first, last = thick[0], thick[-1]
+            ends = [
+                f"{_spread(first, key, 100)} → {_spread(last, key, 100)}"
+                for key in ("repeated", "found_above")
+            ]
+            rows.append(
+                f"| {curve} | `{name}` | {first['words']:.0f} → {last['words']:.0f} | "
+                f"{_spread(last, 'bleu_kept', 100)} | {' | '.join(ends)} |"
+            )
+        human = [p for p in found["references"][curve] if p["n"] >= 50]
+        if human:
+            rows.append(
+                f"| {curve} | people | {human[0]['words']:.0f} → {human[-1]['words']:.0f} | | "
+                f"{_spread(human[0], 'repeated', 100)} → {_spread(human[-1], 'repeated', 100)} | |"
+            )
+    return rows
 
 
 def chains(report: Report) -> str:

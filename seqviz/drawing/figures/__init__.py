@@ -15,6 +15,7 @@ from seqviz.drawing.figures.base import inline_svg, save
 from seqviz.drawing.figures.bits import bits
 from seqviz.drawing.figures.card import share_card
 from seqviz.drawing.figures.chains import chains
+from seqviz.drawing.figures.kept import circles, kept
 from seqviz.drawing.figures.maps import attention, attention_side_by_side, vector
 from seqviz.drawing.figures.quality import length_curve, length_curves, loss_curves, where_it_breaks
 
@@ -23,7 +24,9 @@ __all__ = [
     "attention_side_by_side",
     "bits",
     "chains",
+    "circles",
     "inline_svg",
+    "kept",
     "lab",
     "length_curve",
     "length_curves",
