@@ -107,6 +107,38 @@ def chains_report() -> dict[str, Any]:
     return {"sets": {"all": {"models": {"lstm": points}}}}
 
 
+def bits_report() -> dict[str, Any]:
+    point = {"n": 90, "thin": False}
+    points = [
+        {"words": words, **point}
+        | {
+            f"{name}{end}": float(words)
+            for name in ("bits", "bits_a_word")
+            for end in ("", "_low", "_high")
+        }
+        for words in (5, 15, 25)
+    ]
+    return {"curves": {"natural": {"lstm": points}}}
+
+
+def kept_report() -> dict[str, Any]:
+    points = [
+        {"words": words, "n": 90, "thin": False}
+        | {
+            f"{name}{end}": 5 / words
+            for name in ("bleu_kept", "repeated")
+            for end in ("", "_low", "_high")
+        }
+        for words in (5, 15, 25)
+    ]
+    curve = {"lstm": {"buckets": points}}
+    references = [{"words": words, "n": 90, "repeated": 0.01} for words in (5, 15, 25)]
+    return {
+        "curves": {"natural": curve, "same-content": curve},
+        "references": {"natural": references, "same-content": references},
+    }
+
+
 def positions_report() -> dict[str, Any]:
     point = {"n": 100, "loss_low": 2.0, "loss_high": 3.0, "found_low": 0.2, "found_high": 0.5}
     bins = [
@@ -129,7 +161,10 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "attention_side_by_side": lambda: figures.attention_side_by_side(
         [(some_map(), 0, 0), (some_map(), None, None)]
     ),
+    "bits": lambda: figures.bits(bits_report()),
     "chains": lambda: figures.chains(chains_report()),
+    "circles": lambda: figures.circles(kept_report()),
+    "kept": lambda: figures.kept(kept_report()),
     "length_curve": lambda: figures.length_curve(report("length")),
     "length_curves": lambda: figures.length_curves(report("length")),
     "loss_curves": lambda: figures.loss_curves(trainings()),

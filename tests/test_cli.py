@@ -12,7 +12,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,19 +40,26 @@ class Done(NamedTuple):
     err: str
 
 
+def run_here(
+    arguments: Sequence[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Done:
+    """``seqviz ARGUMENTS`` in this process."""
+    monkeypatch.setattr(sys, "argv", ["seqviz", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    captured = capsys.readouterr()
+    assert "Traceback" not in captured.err, captured.err
+    return Done(stop.value.code, captured.out, captured.err)
+
+
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
     """``run(*arguments, stdin=b"")`` is ``seqviz ARGUMENTS`` in this process."""
 
     def call(*arguments: str, stdin: bytes | None = b"") -> Done:
-        monkeypatch.setattr(sys, "argv", ["seqviz", *arguments])
         if stdin is not None:
             monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err, captured.err
-        return Done(stop.value.code, captured.out, captured.err)
+        return run_here(arguments, monkeypatch, capsys)
 
     return call
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from seqviz import coverage, handwritten, trials
 from seqviz.drawing import figures
+from seqviz.drawing.figures.kept import drawable
 from seqviz.files import file_digest, write_text
 from seqviz.lab import experiment
 from seqviz.looking import alignment_report as alignment
@@ -130,7 +131,12 @@ def _length_figures(site: Site, report: Report) -> dict[str, Draw]:
     if report.results["positions"]["loss"].get("natural"):
         found["where-it-breaks"] = figures.where_it_breaks
     if report.results.get("references"):
-        found |= {"kept": figures.kept, "circles": figures.circles}
+        drawn = {"kept": ("bleu_kept", figures.kept), "circles": ("repeated", figures.circles)}
+        found |= {
+            name: draw
+            for name, (measure, draw) in drawn.items()
+            if drawable(report.results, measure)
+        }
     return found
 
 

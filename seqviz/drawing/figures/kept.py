@@ -63,12 +63,15 @@ def circles(report: Mapping[str, Any], *, language: str = "en") -> Figure:
     return figure
 
 
-def _panels(
-    report: Mapping[str, Any], measure: str, language: str
-) -> tuple[LabelledFigure, list[tuple[Axes, str]]]:
-    """Both curves of a measure in percent, side by side; thin buckets are left out."""
+def drawable(report: Mapping[str, Any], measure: str) -> bool:
+    """Some length of the report has enough sentences for this measure."""
+    return any(points for models in _points(report, measure).values() for points in models.values())
+
+
+def _points(report: Mapping[str, Any], measure: str) -> dict[str, dict[str, list[Any]]]:
+    """By curve and model, the buckets of enough sentences."""
     curves = report.get("curves", {})
-    shown = {
+    return {
         curve: {
             name: [b for b in entry["buckets"] if b.get(measure) is not None and not b["thin"]]
             for name, entry in curves[curve].items()
@@ -76,14 +79,20 @@ def _panels(
         for curve in CURVES
         if curve in curves
     }
-    if not any(points for models in shown.values() for points in models.values()):
+
+
+def _panels(
+    report: Mapping[str, Any], measure: str, language: str
+) -> tuple[LabelledFigure, list[tuple[Axes, str]]]:
+    """Both curves of a measure in percent, side by side; thin buckets are left out."""
+    if not drawable(report, measure):
         raise ValueError(
             f"expected a length report with {measure} of enough sentences, found none; measure it anew with "
             "'seqviz evaluate'"
         )
     figure = LabelledFigure(11.5, 4.2, language, TEXTS)
     panels = []
-    for number, (curve, models) in enumerate(shown.items()):
+    for number, (curve, models) in enumerate(_points(report, measure).items()):
         axes = figure.add_axes((0.06 + 0.5 * number, 0.13, 0.42, 0.7))
         clean_axes(axes)
         for place, (name, points) in enumerate(models.items()):
