@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.text import Text
 
 from seqviz.drawing.figures.base import LabelledFigure, families, in_own_style
 from seqviz.drawing.names import name_of
@@ -53,7 +54,7 @@ def share_card(
     title = figure.text(LEFT, 0.935, "", fontsize=19, color=INK, va="center")
     figure.say(title, "title").set_fontweight("bold" if language == "en" else "normal")
     named = f"seqviz · {shorten(link, 50)}" if link else "seqviz"
-    _write(figure, RIGHT, 0.935, named, 12, FAINT).set_ha("right")
+    _write(figure, RIGHT, 0.935, named, 12, FAINT).set_horizontalalignment("right")
     for number, line in enumerate(wrapped(f"“{' '.join(sentence.split())}”", LINE_WIDTH, LINES)):
         _write(figure, LEFT, 0.85 - 0.062 * number, line, 17, INK)
     for number, (name, counts) in enumerate(found.items()):
@@ -93,7 +94,7 @@ def _lane(
         figure.say(said, "unknown")
 
 
-def _write(figure: Figure, x: float, y: float, text: str, size: float, color: str):
+def _write(figure: Figure, x: float, y: float, text: str, size: float, color: str) -> Text:
     """Text as it is, in a font that has its letters."""
     return figure.text(
         x,
