@@ -28,12 +28,18 @@ def free_port() -> int:
 
 
 @contextmanager
-def serve(folder: Path, models: Path | None = None) -> Iterator[str]:
-    """The page's address, served from an empty folder: by ``python app.py``, or with other models."""
+def serve(folder: Path, models: Path | None = None, queue: int | None = None) -> Iterator[str]:
+    """The page's address, served from an empty folder: by ``python app.py``, or otherwise than it does.
+
+    Args:
+        models: the folder of other models.
+        queue: how many may wait.
+    """
     port = free_port()
     command = [sys.executable, str(REPOSITORY / "app.py")]
-    if models is not None:
-        start = f"from seqviz.ui import launch; launch(models_folder={str(models)!r})"
+    if models is not None or queue is not None:
+        folder_of = repr(models and str(models))
+        start = f"from seqviz import ui; ui.QUEUE = {queue} or ui.QUEUE; ui.launch(models_folder={folder_of})"
         command = [
             sys.executable,
             "-c",

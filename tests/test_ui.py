@@ -413,3 +413,7 @@ def test_visitors_are_not_mixed_up(client, page_service):
     for text in texts:
         for name in MODELS:
             assert answers[text][name]["text"] == page_service.translate(name, text).text
+
+
+def test_a_class_of_visitors_may_wait(page_service):
+    assert ui.build(service=page_service)._queue.max_size >= 128
