@@ -82,7 +82,12 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return 2 if whole and (os.cpu_count() or 1) > 1 else 0
 
 
-SERVED_THE_SAME = {"test_browser.py", "test_browser_links.py", "test_browser_queue.py"}
+SERVED_THE_SAME = {
+    "test_browser.py",
+    "test_browser_attention.py",
+    "test_browser_links.py",
+    "test_browser_queue.py",
+}
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
