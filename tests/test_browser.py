@@ -106,7 +106,7 @@ def test_the_opening_leads_on(visit):
     one.page.locator("[data-go=attention]").click()
     third = story.text_of(Service()).stages[2].english
     one.page.wait_for_function(
-        "text => [...document.querySelectorAll('#attention-lines .ln-source bdi')].map(word => word.textContent)"
+        "text => [...document.querySelectorAll('#attention-map .sv-across span')].map(word => word.textContent)"
         ".join(' ') == text",
         arg=third,
         timeout=WAIT,
@@ -217,9 +217,11 @@ def test_every_tab_fits_and_is_accessible(visit, language, scheme):
                 timeout=WAIT,
             )
         if name == "lab":
+            one.drawn("lab")
+            one.page.locator(".turns").nth(1).click()
+            one.page.locator("[data-opens=gradient]").click()
             one.page.locator("#lab-game .passed").nth(3).wait_for(timeout=WAIT)
-            one.page.locator("#lab-experiments .plot svg").nth(5).wait_for(timeout=WAIT)
-            one.page.locator("#lab-claims [data-verdict]").nth(8).wait_for(timeout=WAIT)
+            one.page.locator("#lab-body-gradient .plot svg").wait_for(timeout=WAIT)
         seen = one.page.locator("body").inner_text()
         keys = "page|card|note|translate|length|attention|lab|link"
         assert not re.search(rf"\{{\w+\}}|\b({keys})_\w+", seen)
@@ -235,6 +237,8 @@ def test_the_lab_passes_a_sentence_on_and_measures_this_machine(visit):
     one = visit("?lang=zh")
     one.lanes()
     one.tab(3)
+    one.drawn("lab")
+    one.page.locator("[data-opens=gradient]").click()
     one.page.locator("#lab-game .passed").nth(3).wait_for(timeout=WAIT)
     one.page.locator("#source textarea").fill("Nobody <b>painted</b> it.")
     one.page.locator("#translate").click()
@@ -242,6 +246,7 @@ def test_the_lab_passes_a_sentence_on_and_measures_this_machine(visit):
         "document.querySelector('#lab-game .passed')?.innerText == 'Nobody <b>painted</b> it.'",
         timeout=WAIT,
     )
+    one.page.locator("[data-opens=cost]").click()
     one.page.locator("#live-run").click()
     one.page.locator("#live-result .plot svg").wait_for(timeout=WAIT)
     assert "LSTM" in one.page.locator("#live-result .answer").inner_text()

@@ -12,11 +12,13 @@ import gradio as gr
 import pytest
 
 from seqviz.drawing.inline import as_element
+from seqviz.lab import EXPERIMENTS, claims
 from seqviz.language import Language
 from seqviz.translating.translator import Translator
-from seqviz.ui import experiments, lab, telephone
+from seqviz.ui import deck, experiments, findings, lab, telephone
 from seqviz.ui.service import MODELS, Service
 
+REPORTS = Path(__file__).resolve().parents[1] / "models" / "report"
 PATH = ".//svg[@class='path']"
 ODD = ("<script>alert(1)</script>", "${7*7}", "the", "the", "&", "'")
 
@@ -168,49 +170,114 @@ def write(service: Service, name: str, content: Any) -> None:
     file.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
 
 
-def section(service: Service, name: str, language: str = "en") -> str:
-    column = experiments.column(service, language)
-    return re.findall(rf'<section class="experiment" id="lab-{name}">.*?</section>', column, re.S)[
-        0
-    ]
+def copied(service: Service, name: str) -> dict[str, Any]:
+    """A committed report, put beside the models of the test."""
+    file = REPORTS / f"{name}.json"
+    found = json.loads(file.read_text(encoding="utf-8"))
+    write(service, name, found)
+    return found
+
+
+def numbers(markup: str) -> list[str]:
+    return sorted(re.findall(r"\d[\d,.]*\d|\d", re.sub("<[^>]*>", " ", markup)))
 
 
 def test_without_reports_nothing_is_claimed(service):
     for language in ("en", "zh"):
-        column = experiments.column(service, language)
-        for name in experiments.EXPERIMENTS:
+        for name in EXPERIMENTS:
             command = f"seqviz lab {name.replace('_', '-')}"
-            assert Language.of(language).say("lab.none", command=command) in column
-        table = experiments.table(service, language)
-        assert Language.of(language).say("lab.verdict_not-measured") in table
-        assert not re.search(r"\d %|\d%", re.sub(r'<td data-label="[^"]*">', "|", column))
+            missing = Language.of(language).say("lab.none", command=command)
+            assert missing in experiments.front(service, name, language)
+            assert missing in experiments.body(service, name, language)
+            assert 'class="bars"' not in experiments.front(service, name, language)
+        for made in (deck.deck(service, language), deck.table(service, language)):
+            found = re.findall('data-verdict="([^"]*)"', made)
+            assert sorted(set(found)) == ["does-not-hold", "not-measured"]
+            assert found.count("not-measured") == len(claims.CLAIMS) - 1
 
 
-@pytest.mark.parametrize(
-    ("above", "between", "below"),
-    [
-        (
-            "Of 5 seeds. Half way after 17.5 steps in the one, after 40 in the other (et al. 2014 said so).",
-            " ",
-            "More. And more.",
-        ),
-        (
-            "共 5 个种子。一个模型在 17.5 步之后降到满分与随机猜测的中点，另一个在 40 步之后。",
-            "",
-            "还有。最后。",
-        ),
-        ("One short sentence.", "", ""),
-    ],
-)
-def test_above_the_figure_stands_a_sentence(above: str, between: str, below: str):
-    """Or two, where the first is short and only begins."""
-    assert experiments._answer(above + between + below) == (above, below)
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_a_card_says_the_same_numbers_in_both_languages(service, name: str):
+    report = copied(service, name)
+    english, chinese = (
+        findings.markup(findings.finding(name, report, language)) for language in ("en", "zh")
+    )
+    assert numbers(english) == numbers(chinese)
+    assert english.count("<li") == chinese.count("<li") >= 3
+    for language in ("en", "zh"):
+        front = parsed(experiments.front(service, name, language))
+        opens = front.findall(".//button")
+        assert [one.get("aria-expanded") for one in opens] == ["false"]
+        assert [one.get("aria-controls") for one in opens] == [f"lab-body-{name}"]
+        whole = experiments.card(service, name, language)
+        assert whole.count(f'id="lab-body-{name}"') == 1
+        assert experiments.body(service, name, language) in whole
+
+
+def test_bars_follow_the_reports(service):
+    def shown(name: str, report: dict[str, Any]) -> list[tuple[float, str]]:
+        return [(bar.share, bar.said) for bar in findings.finding(name, report, "en").bars]
+
+    recall = copied(service, "recall")
+    for kind, right in (("rnn", 0.25), ("lstm", 0.005), ("attention", 1.0)):
+        recall["alone"][kind]["accuracy"]["mean"][-1] = right
+    assert shown("recall", recall) == [
+        (0.25, "25 %"),
+        (0.005, "0.5\u00a0%"),
+        (1.0, "100 %"),
+    ]
+    cost = copied(service, "cost")
+    doubled = cost["doubling"][str(cost["width_shown"])]
+    for layer, ratio in (("lstm", 1.0), ("attention-fused", 1.5), ("attention-naive", 2.0)):
+        doubled[layer]["seconds"] = ratio
+    # The report's ratios are at one number of tokens: a sentence's own are twice as large.
+    assert shown("cost", cost) == [(0.5, "2.0×"), (0.75, "3.0×"), (1.0, "4.0×")]
+    paid = copied(service, "training_cost")
+    level = next(one for one in paid["cost_to_equal_loss"] if one["final_loss_of"] == "lstm")
+    for model, share in (("lstm", 1.0), ("lstm-attention", 0.5), ("transformer", 0.25)):
+        level["models"][model]["times"] |= {"seconds": share, "tokens": share / 2}
+    assert [share for share, _ in shown("training_cost", paid)] == [1.0, 0.5, 0.25]
+    timed = findings.finding("training_cost", paid, "en").says
+    level["models"]["lstm"]["times"]["seconds"] = None
+    assert findings.finding("training_cost", paid, "en").says != timed
+    assert shown("training_cost", paid)[2][1] == "12 %"
+
+
+def test_a_damaged_card_says_so(service):
+    for name in EXPERIMENTS:
+        write(service, name, report())  # sound but for its numbers
+        command = f"seqviz lab {name.replace('_', '-')}"
+        damaged = Language.of("en").say("lab.damaged", command=command)
+        assert damaged in experiments.front(service, name, "en")
+
+
+def test_claims_turn_to_what_was_measured(service):
+    assert sorted(deck.ORDER) == sorted(deck.LEADS_TO) == [one.id for one in claims.CLAIMS]
+    reports = {name: copied(service, name) for name in ("recall", "gradient", "cost")}
+    for language in ("en", "zh"):
+        cards = parsed(deck.deck(service, language)).findall(".//article")
+        assert len(cards) == len(claims.CLAIMS)
+        for card, id_ in zip(cards, deck.ORDER, strict=True):
+            claim = next(one for one in claims.CLAIMS if one.id == id_)
+            button, back = card.findall("./button")[0], card.findall("./div")[0]
+            assert button.get("aria-expanded") == "false"
+            assert button.get("aria-controls") == back.get("id")
+            assert claim.front[language] in "".join(button.itertext())
+            link = back.findall(".//a")[0]
+            assert link.get("data-leads") in (*EXPERIMENTS, "length")
+            verdict = back.findall("./b")[0].get("data-verdict")
+            if set(claim.needs) <= set(reports):
+                found = claim.judge(reports)
+                assert verdict == found.verdict
+                assert found.why[language] in "".join(back.itertext())
+            else:
+                assert verdict == "not-measured"
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_report_is_shown(service, language: str):
     write(service, "recall", report())
-    said = section(service, "recall", language)
+    said = experiments.body(service, "recall", language)
     assert report()["says"][language] in said
     assert "seqviz lab recall --seeds 2" in said and "2026-12-01" in said
     assert "CPU of a &lt;test&gt;" in said
@@ -221,7 +288,7 @@ def test_a_report_is_shown(service, language: str):
         '<path style="fill: #ffffff"/></g><path id="m1" style="stroke: #0072b2"/></svg>',
         encoding="utf-8",
     )
-    said = section(service, "recall", language)
+    said = experiments.body(service, "recall", language)
     assert "var(--transformer, #0072b2)" in said and 'id="patch_1"' not in said
     assert 'width="1pt"' not in said and "#ffffff" not in said and 'id="m1"' in said
 
@@ -241,11 +308,12 @@ def test_a_report_is_shown(service, language: str):
 )
 def test_a_damaged_report_is_said_to_be_so(service, content: Any):
     write(service, "recall", content)
-    said = section(service, "recall")
+    said = experiments.body(service, "recall", "en")
     damaged = Language.of("en").say("lab.damaged", command="seqviz lab recall")
     missing = Language.of("en").say("lab.none", command="seqviz lab recall")
     assert damaged in said or (content == "null" and missing in said)
-    experiments.table(service, "zh")
+    assert 'class="bars"' not in experiments.front(service, "recall", "en")
+    deck.table(service, "zh")
 
 
 def test_older_weights_are_said(translators, tmp_path: Path):
@@ -257,11 +325,13 @@ def test_older_weights_are_said(translators, tmp_path: Path):
     (tmp_path / "report").mkdir()
     service = Service(tmp_path, translators=translators)
     models = {name: {"weights_sha256": f"new {name}"} for name in MODELS}
-    write(service, "gradient", report(models=models))
-    assert Language.of("en").say("lab.older") not in section(service, "gradient")
+    found = {**copied(service, "gradient"), "models": models}
+    write(service, "gradient", found)
+    assert Language.of("en").say("lab.older") not in experiments.front(service, "gradient", "en")
     models["lstm"] = {"weights_sha256": "old"}
-    write(service, "gradient", report(models=models))
-    assert Language.of("en").say("lab.older") in section(service, "gradient")
+    write(service, "gradient", found)
+    assert Language.of("en").say("lab.older") in experiments.front(service, "gradient", "en")
+    assert not re.search("holds-partly", deck.deck(service, "en"))
 
 
 def test_content_of_a_report(service):

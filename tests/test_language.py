@@ -116,7 +116,6 @@ CHINESE_IN_CODE = {
     "meaning.py": "what comes between Chinese meanings",
     "text_languages.py": "an example of its words",
     "translating/inputs.py": "the stops that end Chinese sentences",
-    "ui/experiments.py": "the stop that ends a Chinese sentence",
 }
 """Files that may hold Chinese characters, and why."""
 

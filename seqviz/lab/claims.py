@@ -11,7 +11,7 @@ measurement: without the report it says "not measured".
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from seqviz.lab import two_digits
@@ -50,15 +50,23 @@ class Judged:
     Attributes:
         verdict: one of `VERDICTS`.
         says: what was measured here, by language.
+        why: the same in one sentence, for the card that turns.
         commands: that give the numbers in it again.
     """
 
     verdict: str
     says: Says
     commands: tuple[str, ...] = ()
+    why: Says = field(default_factory=lambda: NOT_MEASURED)
 
 
 NOT_MEASURED: Says = says("claims.not_measured")
+
+
+def _judged(verdict: str, id_: str, **values: Any) -> Judged:
+    """A verdict with its two texts, ``claims.ID.measured`` and ``claims.ID.why``, from the same numbers."""
+    why = says(f"claims.{id_}.why", **values)
+    return Judged(verdict, says(f"claims.{id_}.measured", **values), why=why)
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,11 @@ class Claim:
     id: str
     needs: tuple[str, ...]
     measure: Callable[[Reports], Judged] = field(repr=False)
+
+    @property
+    def front(self) -> Says:
+        """What the article says, in a few words."""
+        return says(f"claims.{self.id}.front")
 
     @property
     def article(self) -> Says:
@@ -102,7 +115,7 @@ class Claim:
             return Judged("not-measured", NOT_MEASURED)
         assert found.verdict in VERDICTS, found.verdict
         commands = dict.fromkeys(str(reports[name]["command"]) for name in self.needs)
-        return Judged(found.verdict, found.says, tuple(commands))
+        return replace(found, commands=tuple(commands))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -137,7 +150,7 @@ def _by_length(reports: Reports) -> Judged:
     # A fall: the whole interval lies below 1. Whose finding it was is settled by the literature.
     fell = [models["lstm"]["bleu_ratio"]["high"] < 1 for models in (same, natural)]
     verdict = "holds-partly" if any(fell) else "does-not-hold"
-    return Judged(verdict, says("claims.e.measured", **values))
+    return _judged(verdict, "e", **values)
 
 
 NO_DECAY = 0.9
@@ -160,7 +173,7 @@ def _no_decay(reports: Reports) -> Judged:
     else:
         better = kept["low"] > models["lstm"]["bleu_ratio"]["high"]
         verdict = "holds-partly" if better and kept["value"] >= NO_DECAY else "does-not-hold"
-    return Judged(verdict, says("claims.f.measured", **values))
+    return _judged(verdict, "f", **values)
 
 
 def _vanishing(reports: Reports) -> Judged:
@@ -177,16 +190,14 @@ def _vanishing(reports: Reports) -> Judged:
     # The recurrent weights are orthogonal at the start: every singular value is 1.
     at_one = faded["rnn"] is not None
     adding_is_enough = faded["lstm-forget-0"] is None
-    return Judged(
+    return _judged(
         "holds-partly" if at_one or not adding_is_enough else "holds",
-        says(
-            "claims.i.measured",
-            share=_percent(report["share"]),
-            steps=_steps("claims.i.after", "claims.i.never", faded["rnn"]),
-            bias_0=lstm("0"),
-            bias_1=lstm("1"),
-            bias_3=lstm("3"),
-        ),
+        "i",
+        share=_percent(report["share"]),
+        steps=_steps("claims.i.after", "claims.i.never", faded["rnn"]),
+        bias_0=lstm("0"),
+        bias_1=lstm("1"),
+        bias_3=lstm("3"),
     )
 
 
@@ -218,15 +229,13 @@ def _rnn_memory(reports: Reports) -> Judged:
     low, high = ARTICLE_RNN
     distances = [alone["half_way"]["mean"], mixed["half_way"]["mean"], faded]
     within = [d is not None and low <= d <= high for d in distances]
-    return Judged(
+    return _judged(
         "holds" if all(within) else "holds-partly" if any(within) else "does-not-hold",
-        says(
-            "claims.c.measured",
-            share=_percent(reports["gradient"]["share"]),
-            at=_steps("claims.c.after", "claims.c.never", faded),
-            alone=_recalled(alone, recall["distances"]),
-            mixed=_recalled(mixed, recall["distances"]),
-        ),
+        "c",
+        share=_percent(reports["gradient"]["share"]),
+        at=_steps("claims.c.after", "claims.c.never", faded),
+        alone=_recalled(alone, recall["distances"]),
+        mixed=_recalled(mixed, recall["distances"]),
     )
 
 
@@ -238,7 +247,7 @@ def _lstm_memory(reports: Reports) -> Judged:
         for training in ("alone", "mixed")
         for bias, kind in ((1, "lstm"), (3, "lstm-forget-3"))
     }
-    return Judged("not-measured", says("claims.d.measured", **values))
+    return _judged("not-measured", "d", **values)
 
 
 ARTICLE_BUSY = ((0.05, 0.15), (0.70, 0.95))
@@ -258,13 +267,14 @@ def _busy(reports: Reports) -> Judged:
         return Judged(
             "not-measured",
             says("claims.a.no_gpu", said=lambda each: each.say("claims.a.measured", **values)),
+            why=says("claims.a.no_gpu", said=lambda each: each.say("claims.a.why", **values)),
         )
     within = [
         low <= sum(shares) / len(shares) <= high
         for shares, (low, high) in zip(busy, ARTICLE_BUSY, strict=True)
     ]
     verdict = "holds" if all(within) else "holds-partly" if any(within) else "does-not-hold"
-    return Judged(verdict, says("claims.a.measured", **values))
+    return _judged(verdict, "a", **values)
 
 
 FOURFOLD = 3.0
@@ -302,7 +312,7 @@ def _square(reports: Reports) -> Judged:
         "one": one,
     }
     verdict = "holds" if min(ratios.values()) >= FOURFOLD else "holds-partly"
-    return Judged(verdict, says("claims.g.measured", **values))
+    return _judged(verdict, "g", **values)
 
 
 ARTICLE_FASTER = (5.0, 10.0)
@@ -314,13 +324,14 @@ def _faster(reports: Reports) -> Judged:
     levels = {
         level["final_loss_of"]: level for level in reports["training_cost"]["cost_to_equal_loss"]
     }
-    faster, parts = [], []
+    faster, parts, short = [], [], []
     for name in ("lstm", "lstm-attention"):
         paid = levels[name]["models"]["transformer"]
         values = {"name": name, "loss": f"{levels[name]['loss']:.2f}"}
         if paid is None:
             faster.append(0.0)
             parts.append(says("claims.h.not_reached", **values))
+            short.append(says("claims.h.missed", **values))
             continue
         times = paid["times"]
         if times["seconds"] is None:
@@ -329,6 +340,7 @@ def _faster(reports: Reports) -> Judged:
         values |= {"faster": f"{faster[-1]:.1f}", "fewer": f"{1 / times['operations']:.1f}"}
         key = "claims.h.reached_at_once" if paid["at_most"] else "claims.h.reached"
         parts.append(says(key, **values))
+        short.append(says("claims.h.faster", **values))
     low, high = ARTICLE_FASTER
     within = [low <= times <= high for times in faster]
     verdict = "holds" if all(within) else "holds-partly" if any(within) else "does-not-hold"
@@ -336,12 +348,15 @@ def _faster(reports: Reports) -> Judged:
     def listed(language: Language) -> str:
         return language.join([part[language.code] for part in parts], "clauses")
 
-    return Judged(verdict, says("claims.h.measured", list=listed))
+    def listed_short(language: Language) -> str:
+        return language.join([part[language.code] for part in short], "list")
+
+    return _judged(verdict, "h", list=listed, short=listed_short)
 
 
 def _not_here(reports: Reports) -> Judged:
     """b. Days on eight V100, which nobody here has."""
-    return Judged("does-not-hold", says("claims.b.measured"))
+    return _judged("does-not-hold", "b")
 
 
 # ---------------------------------------------------------------------------------------------

@@ -1,11 +1,10 @@
-"""The lab's experiments and the article's claims, as read from ``models/report/``.
+"""The lab's experiments as cards, read from ``models/report/``.
 
 A report that is missing, damaged or of another schema is said to be so; no number is kept here.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,68 +13,62 @@ import gradio as gr
 
 from seqviz.drawing.inline import as_element
 from seqviz.drawing.styles import escape
-from seqviz.lab import EXPERIMENTS, SCHEMA, claims
+from seqviz.lab import SCHEMA
 from seqviz.language import LANGUAGES, Language
-from seqviz.ui import measured
+from seqviz.ui import findings, measured
 from seqviz.ui.measured import DAMAGED
 from seqviz.ui.service import MODELS, Service
 
-_SENTENCE = re.compile(r"(?<=\.) (?=[A-Z])|(?<=。)(?=.)")
-"""Between two sentences."""
+OPENS = {"gradient": "lab.open_gradient", "cost": "lab.open_cost"}
+"""What the button of a card says, where there is more than figures and method."""
 
 
-_SHORT = 80
-"""A first sentence of fewer bytes only says what the next one is about."""
-
-
-def column(service: Service, language: str) -> str:
-    """Every experiment: its question, the answer in a sentence, its figure, the rest, how it was measured."""
-    found = "".join(_experiment(service, name, language) for name in EXPERIMENTS)
-    return f'<div class="experiments">{found}</div>'
-
-
-def _experiment(service: Service, name: str, language: str) -> str:
+def front(service: Service, name: str, language: str) -> str:
+    """What an experiment's card shows before it is opened: question, a sentence, bars, and the button that opens it."""
     say = Language.of(language).say
-    title = escape(say(f"lab.{name}_question"))
-    about = escape(say(f"lab.{name}_about"))
     report = read(service, name)
-    if isinstance(report, str):
-        body = f'<p class="hint">{escape(say(report, command=_command(name)))}</p>'
-    else:
-        body = _measured(service, name, report, language)
+    try:
+        if isinstance(report, str):
+            raise LookupError(report)
+        found = findings.markup(findings.finding(name, report, language))
+        if is_older(service, report):
+            found += f'<p class="hint">{escape(say("lab.older"))}</p>'
+    except DAMAGED:
+        key = report if isinstance(report, str) else "lab.damaged"
+        found = f'<p class="hint">{escape(say(key, command=_command(name)))}</p>'
     return (
-        f'<section class="experiment" id="lab-{name}"><h2>{title}</h2>'
-        f'<p class="small">{about}</p>{body}</section>'
+        f'<article class="experiment" data-experiment="{name}"><h3>'
+        f"{escape(say(f'lab.{name}_question'))}</h3>{found}"
+        f'<button type="button" class="opens" data-opens="{name}" aria-expanded="false" '
+        f'aria-controls="lab-body-{name}">{escape(say(OPENS.get(name, "lab.open")))}'
+        f'<span class="unseen">: {escape(say(f"lab.{name}_question"))}</span></button></article>'
     )
 
 
-def _measured(service: Service, name: str, report: Mapping[str, Any], language: str) -> str:
+def body(service: Service, name: str, language: str) -> str:
+    """What a card holds when it is open: how it was measured, the figure, everything that the numbers say."""
     say = Language.of(language).say
+    about = f'<p class="small">{escape(say(f"lab.{name}_about"))}</p>'
+    report = read(service, name)
+    if isinstance(report, str):
+        return f'{about}<p class="hint">{escape(say(report, command=_command(name)))}</p>'
     says = str(report["says"][language])
-    older = ""
-    if is_older(service, report):
-        older = f'<p class="hint">{escape(say("lab.older"))}</p>'
     told = say(
         "lab.measured",
         command=str(report["command"]),
         hardware=str(report["hardware"]),
         date=str(report["created"])[:10],
     )
-    label = f"{say(f'lab.{name}_question')} {says}"
-    answer, more = _answer(says)
+    picture = figure(service.folder / "report", name, language, say(f"lab.{name}_question"))
+    return f'{about}{picture}<p class="says">{escape(says)}</p><p class="small">{escape(told)}</p>'
+
+
+def card(service: Service, name: str, language: str) -> str:
+    """A whole card, front and body, for a page without a server."""
     return (
-        f'{older}<p class="answer">{escape(answer)}</p>'
-        f"{figure(service.folder / 'report', name, language, label)}"
-        + "".join(f'<p class="small">{escape(text)}</p>' for text in (more, told) if text)
+        f'<div class="lab-card" id="lab-{name}">{front(service, name, language)}'
+        f'<div class="lab-body" id="lab-body-{name}">{body(service, name, language)}</div></div>'
     )
-
-
-def _answer(says: str) -> tuple[str, str]:
-    """What stands above the figure, a sentence, and what stands below it."""
-    first = _SENTENCE.search(says)
-    while first and len(says[: first.start()].encode()) < _SHORT:
-        first = _SENTENCE.search(says, first.end() + 1)
-    return (says[: first.start()], says[first.end() :]) if first else (says, "")
 
 
 def read(service: Service, name: str) -> dict[str, Any] | str:
@@ -131,65 +124,3 @@ def figure(folder: Path, name: str, language: str, label: str) -> str:
 
 def _command(name: str) -> str:
     return f"seqviz lab {name.replace('_', '-')}"
-
-
-# ---------------------------------------------------------------------------------------------
-# Claims
-
-
-def table(service: Service, language: str) -> str:
-    """The article's claims beside the literature and what was measured here."""
-    say = Language.of(language).say
-    reports = {}
-    for name in claims.REPORTS:
-        report = _report(service, name)
-        if report is not None:
-            reports[name] = report
-    rows = "".join(_claim(claim, reports, language) for claim in claims.CLAIMS)
-    heads = "".join(
-        f'<th scope="col">{escape(say(f"lab.claims_{key}"))}</th>'
-        for key in ("article", "literature", "measured", "verdict")
-    )
-    return (
-        f'<section class="experiment claims"><h2>'
-        f"{escape(say('lab.claims_title'))}</h2>"
-        f'<p class="small">{escape(say("lab.claims_about"))}</p>'
-        f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></section>"
-    )
-
-
-def _report(service: Service, name: str) -> dict[str, Any] | None:
-    """A report that speaks of the weights shown; a claim counts anything else as not measured."""
-    try:
-        report = service.report(name)
-        if report is None or report["schema"] != SCHEMA or is_older(service, report):
-            return None
-    except (OSError, *DAMAGED):
-        return None
-    return report
-
-
-def _claim(claim: claims.Claim, reports: Mapping[str, Any], language: str) -> str:
-    say = Language.of(language).say
-    try:
-        found = claim.judge(reports)
-    except (OSError, *DAMAGED):
-        found = claim.judge({})
-    command = "".join(
-        f'<code class="command">{escape(command)}</code>' for command in found.commands
-    )
-    verdict = escape(say(f"lab.verdict_{found.verdict}"))
-    cells = (
-        ("article", escape(claim.article[language])),
-        ("literature", escape(claim.literature[language])),
-        ("measured", f"{escape(found.says[language])}{command}"),
-        ("verdict", f'<b data-verdict="{found.verdict}">{verdict}</b>'),
-    )
-    return (
-        "<tr>"
-        + "".join(
-            f'<td data-label="{escape(say(f"lab.claims_{key}"))}">{cell}</td>'
-            for key, cell in cells
-        )
-        + "</tr>"
-    )

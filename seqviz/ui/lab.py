@@ -1,18 +1,21 @@
-"""The Lab tab: the telephone game on a visitor's sentence, the experiments, the article's claims.
+"""The Lab tab: the article's claims as cards that turn, and a card for each experiment.
 
-The figures are read when the tab is opened: a visitor who never comes here pays nothing for them.
+A card's figure is read when it is opened, and the telephone game is played then: a visitor who never opens
+it pays nothing for them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import gradio as gr
 
 from seqviz.drawing.styles import escape
+from seqviz.lab import EXPERIMENTS
 from seqviz.language import Language
-from seqviz.ui import cards, experiments, live, telephone
+from seqviz.ui import cards, deck, experiments, live, telephone
 from seqviz.ui.growth import paragraphs
 from seqviz.ui.service import MODELS, Service
 from seqviz.ui.tab import MODEL_EVENT, QUICK_EVENT, Spoken, Tab, endpoint
@@ -27,32 +30,65 @@ def tab(service: Service, language: gr.Radio, text: Text) -> Tab:
     """Make the tab inside the current ``gr.Tab``."""
     spoken = Spoken()
     spoken.make(gr.HTML, {"value": _lead})
-    game = gr.HTML(elem_id="lab-game")
-    column = gr.HTML(elem_id="lab-experiments")
-    live.block(language, spoken)
     claims = gr.HTML(elem_id="lab-claims")
+    spoken.make(gr.HTML, {"value": _title})
+    with gr.Column(elem_id="lab-experiments"):
+        fronts = [_card(service, name, language, text, spoken) for name in EXPERIMENTS]
+    folded = gr.HTML(elem_id="lab-table")
 
-    def read(chosen: str) -> tuple[str, str]:
-        return experiments.column(service, chosen), experiments.table(service, chosen)
+    def read(chosen: str) -> list[str]:
+        cards = [experiments.front(service, name, chosen) for name in EXPERIMENTS]
+        return [deck.deck(service, chosen), *cards, deck.table(service, chosen)]
 
-    def play(box: str, passage: str, stage: float, chosen: str) -> Iterator[str]:
-        yield from draw_game(service, part(service, box, passage, stage), chosen)
-
-    figures: dict[str, Any] = {
+    shown: dict[str, Any] = {
         "fn": read,
         "inputs": language,
-        "outputs": [column, claims],
+        "outputs": [claims, *fronts, folded],
         **QUICK_EVENT,
     }
-    event: dict[str, Any] = {
-        "fn": play,
-        "inputs": [*text.inputs, language],
-        "outputs": game,
-        "show_progress": "hidden",
-        "trigger_mode": "always_last",
-        "api_visibility": "private",
-        **MODEL_EVENT,
-    }
+    _endpoints(service)
+    return Tab(spoken, [shown])
+
+
+def _card(service: Service, name: str, language: gr.Radio, text: Text, spoken: Spoken) -> gr.HTML:
+    """An experiment's card: its front, and what is read when lab.js opens it.
+
+    Returns:
+        the front.
+    """
+    with gr.Column(elem_id=f"lab-{name}", elem_classes="lab-card"):
+        front = gr.HTML()
+        with gr.Column(elem_id=f"lab-body-{name}", elem_classes="lab-body"):
+            game = None
+            if name == "gradient":
+                spoken.make(gr.HTML, {"value": _game_title})
+                game = gr.HTML(elem_id="lab-game")
+            inside = gr.HTML()
+            if name == "cost":
+                live.block(language, spoken)
+        # The script presses it.
+        opened = gr.Button("", visible="hidden", elem_id=f"lab-open-{name}").click(
+            partial(experiments.body, service, name), language, inside, **QUICK_EVENT
+        )
+    if game is not None:
+
+        def play(box: str, passage: str, stage: float, chosen: str) -> Iterator[str]:
+            yield from draw_game(service, part(service, box, passage, stage), chosen)
+
+        opened.then(
+            play,
+            [*text.inputs, language],
+            game,
+            show_progress="hidden",
+            trigger_mode="always_last",
+            api_visibility="private",
+            **MODEL_EVENT,
+        )
+    return front
+
+
+def _endpoints(service: Service) -> None:
+    """What a program can ask."""
 
     def reach(text: str) -> dict[str, dict[str, Any]]:
         """Which words of an English text still reach the end states of each model's encoder.
@@ -77,8 +113,6 @@ def tab(service: Service, language: gr.Radio, text: Text) -> Tab:
         return experiments.content(service, name)
 
     endpoint(report, queue=False)
-
-    return Tab(spoken, [figures, event])
 
 
 def draw_game(service: Service, source: str | None, language: str) -> Iterator[str]:
@@ -131,6 +165,18 @@ def _lead(language: str) -> str:
     say = Language.of(language).say
     return (
         f'<p class="lead">{escape(say("lab.lead"))}</p>'
-        f'<h2 class="lab-title">{escape(say("lab.game_title"))}</h2>'
+        f'<h2 class="lab-title">{escape(say("lab.claims_title"))}</h2>'
+    )
+
+
+def _title(language: str) -> str:
+    said = Language.of(language).say("lab.experiments_title")
+    return f'<h2 class="lab-title">{escape(said)}</h2>'
+
+
+def _game_title(language: str) -> str:
+    say = Language.of(language).say
+    return (
+        f'<h4 class="lab-title">{escape(say("lab.game_title"))}</h4>'
         f'<p class="small">{escape(say("lab.game_about"))}</p>'
     )

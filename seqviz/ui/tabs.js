@@ -27,6 +27,7 @@
     drawn(name) {
       drawn.add(name);
       tell();
+      document.dispatchEvent(new CustomEvent("drawn", { detail: name }));
     },
 
     redraw() {
