@@ -84,6 +84,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 SERVED_THE_SAME = {
     "test_browser.py",
+    "test_browser_attention.py",
     "test_browser_lab.py",
     "test_browser_links.py",
     "test_browser_queue.py",

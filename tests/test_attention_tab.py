@@ -24,8 +24,8 @@ from seqviz.drawing.export import FORMATS
 from seqviz.drawing.styles import visible
 from seqviz.language import Language
 from seqviz.translating.translator import Translator
-from seqviz.ui import attention, story, text, theme
-from seqviz.ui.attention import Choice
+from seqviz.ui import attention, choice, lines, matrices, text, theme
+from seqviz.ui.choice import Choice
 from seqviz.ui.growth import MAX_CHARACTERS
 from seqviz.ui.service import MODELS, Service
 from seqviz.ui.tab import Spoken
@@ -46,15 +46,13 @@ def service(translators, tmp_path) -> Service:
     return Service(tmp_path, translators=translators)
 
 
-def draw(service: Service, language: str = "en", **choice: Any) -> dict[str, Any]:
+def draw(service: Service, language: str = "en", **chosen: Any) -> dict[str, Any]:
     """The last state that the tab comes to."""
-    choice = {"text": SENTENCE, **choice}
-    names = ("message", "picture", "caution", "view", "kind", "layer", "head", "part")
-    names += ("steps",)
+    chosen = {"text": SENTENCE, **chosen}
     shown: dict[str, Any] = {}
-    for state in attention._draw(service, Choice(**choice), language):
-        new = dict(zip(names, state, strict=True))
-        shown |= {name: value for name, value in new.items() if value != gr.skip()}
+    for state in attention.draw(service, Choice(**chosen), language):
+        assert set(state) <= set(attention.DRAWN)
+        shown |= state
     return shown
 
 
@@ -155,13 +153,10 @@ def test_a_chosen_start_is_kept_in_all_that_is_shown(service, model: str):
     token = service.candidates(model, own)[0][2].token_id
     forced = service.translate_from(model, SENTENCE, [token], attention=True)
     assert forced.target_ids[0] == token != own.target_ids[0]
-    key = attention._key(Choice(SENTENCE, model))
-    chosen = {"key": key, "ids": [token]}
-    choice = attention._choice(
-        SENTENCE, model, "", "attention", "cross", "", "", "words", False, 1, 1.0, 0, chosen
-    )
-    assert choice.prefix == (token,)
-    shown = draw(service, model=model, prefix=choice.prefix)
+    key = Choice(SENTENCE, model).key
+    said = {"text": SENTENCE, "model": model, "start": {"key": key, "ids": [token]}}
+    assert Choice.of(said).prefix == (token,)
+    shown = draw(service, model=model, prefix=(token,))
     assert Language.of("en").say("note.forced", number=1) in shown["message"]
     steps = ElementTree.fromstring(shown["steps"])
     assert json.loads(steps.get("data-ids", "")) == list(forced.target_ids)
@@ -170,10 +165,7 @@ def test_a_chosen_start_is_kept_in_all_that_is_shown(service, model: str):
     if model not in ("rnn", "lstm"):
         assert labels(shown["picture"], "sv-down") == list(forced.target_words)
     # It belongs to this sentence, model and search.
-    other = attention._choice(
-        SENTENCE, model, "", "attention", "cross", "", "", "words", False, 4, 1.0, 0, chosen
-    )
-    assert other.prefix == ()
+    assert Choice.of(said | {"beams": 4}).prefix == ()
     own_steps = ElementTree.fromstring(draw(service, model=model)["steps"])
     assert json.loads(own_steps.get("data-ids", "")) == list(own.target_ids)
 
@@ -242,12 +234,16 @@ def with_measured_head(service: Service, folder: Path, weights: str) -> None:
         "heads": {
             "transformer": {
                 "aer": [[0.5, 0.5], [0.3, 0.5]],
-                "best": {"predicting": {"layer": 1, "head": 0, "reading": "predicting"}},
+                "best": {
+                    "predicting": {"layer": 1, "head": 0, "reading": "predicting"},
+                    "reading": {"layer": 0, "head": 1, "reading": "reading"},
+                },
             }
         },
         "results": {
             "transformer": {"aer": {"value": 0.1111}},
             "transformer:predicting": {"aer": {"value": 0.3333}},
+            "transformer:reading": {"aer": {"value": 0.2222}},
             "transformer:saliency": {"aer": {"value": 0.4444}},
             "diagonal": {"aer": {"value": 0.5555}},
         },
@@ -277,6 +273,25 @@ def test_the_head_closest_to_alignments(service, tmp_path: Path):
     decoder = draw(service, model="transformer", best=True, kind="decoder")
     assert "% on the start" in decoder["picture"]
     assert "% on the end" not in decoder["picture"]
+
+
+def test_a_word_is_shown_at_the_step_that_reads_it(service, tmp_path: Path):
+    with_measured_head(service, tmp_path, "abc")
+    shown = draw(service, model="transformer", best=True, reading="reading")
+    assert "layer 1 of 2 · head 2 of 2" in shown["picture"] and "1 · 2 ★" in shown["picture"]
+    assert Language.of("en").say("attention.read_later") in shown["picture"]
+    assert "made by hand: error rate 0.22; a plain diagonal 0.56." in shown["picture"]
+    assert shown["reading"].visible is True
+    translation = service.translate("transformer", SENTENCE, attention=True)
+    expected = translation.attention().at("reading").words()
+    said = json.loads(file(service, "json", model="transformer", best=True, reading="reading")[1])
+    assert said["reading"] == "reading"
+    np.testing.assert_allclose(said["weights"], expected.head(0, 1))
+    assert drawn_weights(shown["lines"]) == pytest.approx(expected.head(0, 1), abs=1e-6)
+    # Where nothing is read at a step, there is no choice.
+    for other in ({"kind": "encoder"}, {"view": "saliency"}):
+        assert draw(service, model="transformer", **other)["reading"].visible is False
+    assert draw(service, model="lstm")["reading"].visible is False
 
 
 def test_a_head_chosen_on_other_weights_is_not_offered(service, tmp_path: Path):
@@ -325,7 +340,7 @@ def test_text_in_parts(service):
 def test_any_text_gives_a_well_formed_picture(service, model: str, text: str):
     shown = draw(service, text=text, model=model)
     root = ElementTree.fromstring(
-        f"<div>{shown['message']}{shown['picture']}{shown['steps']}</div>"
+        f"<div>{shown['message']}{shown['lines']}{shown['picture']}{shown['steps']}</div>"
     )
     assert not list(root.iter("script"))
 
@@ -337,16 +352,111 @@ def test_a_broken_model_is_said(tmp_path):
 
 
 def test_values_that_no_component_offers_become_the_first_choice():
-    made = attention._choice(None, "bert", 3, "x", "self", "1", 2.5, "letters", "yes", 7, 0.1, -1)
-    assert made == Choice("")
+    odd = {"text": None, "model": "bert", "second": 3, "view": "x", "kind": "self", "layer": "1"}
+    odd |= {"head": 2.5, "reading": 1, "unit": "letters", "specials": "yes", "beams": True}
+    odd |= {"scale": 0.1, "part": -1, "other": ["lstm"], "start": "x"}
+    assert Choice.of(odd) == Choice.of({}) == Choice("")
+
+
+# ---------------------------------------------------------------------------------------------
+# The picture with the switch
+
+
+def drawn_weights(picture: str) -> np.ndarray:
+    """Numbers of the picture's lines, (T, S)."""
+    figure = ElementTree.fromstring(picture)
+    numbers = np.frombuffer(base64.b64decode(figure.get("data-numbers", "")), "<f4")
+    return numbers.reshape(-1, len(words(picture, "ln-source")))
+
+
+def words(picture: str, *row: str) -> list[str]:
+    root = ElementTree.fromstring(picture)
+    (found,) = [e for e in root.iter("p") if set(row) <= set((e.get("class") or "").split())]
+    return [e.text or "" for e in found.iter("bdi")]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_lines_are_the_weights_of_the_model_that_looks_back(service, model: str, translators):
+    shown = draw(service, model=model)["lines"]
+    fixed, looking = Choice(SENTENCE, model).pair
+    assert model in (fixed, looking)
+    found = {n: service.translate(n, SENTENCE, attention=True) for n in (fixed, looking)}
+    map_ = found[looking].attention("cross").words()
+    np.testing.assert_array_equal(drawn_weights(shown), map_.head().astype("<f4"))
+    assert words(shown, "ln-source") == list(map_.source_tokens) == SENTENCE.split()
+    rows = {"ln-off": fixed, "ln-on": looking}
+    for state, name in rows.items():
+        assert words(shown, "ln-target", state) == [visible(w) for w in found[name].target_words]
+    # Whoever sees no lines is told the two strongest of each French word.
+    table = list(ElementTree.fromstring(shown).iter("tr"))
+    assert len(table) == len(map_.target_tokens)
+    for row, weights in zip(table, map_.head(), strict=True):
+        best, second = np.argsort(-weights, kind="stable")[:2]
+        said = [cell.text for cell in row.iter("td")]
+        assert said == [f"{map_.source_tokens[i]} {weights[i]:.2f}" for i in (best, second)]
+    size = translators[fixed].vector(found[fixed]).size
+    assert size == 24 and f"{size} numbers" in shown
+
+
+def test_the_picture_is_the_same_on_both_sides_of_the_switch(service):
+    """Else it would be drawn anew while its lines move."""
+    off, on = draw(service, model="lstm"), draw(service, model="lstm-attention")
+    assert off["lines"] == on["lines"]
+    assert (off["look"], off["other"]) == (False, "lstm-attention")
+    assert (on["look"], on["other"]) == (True, "lstm")
+    assert "look" not in next(attention.draw(service, Choice(SENTENCE, "lstm"), "en", False))
+
+
+def test_turning_the_switch_comes_back_to_the_model_that_was_chosen():
+    assert attention.turned(True, "lstm", "") == ("lstm-attention", "lstm")
+    assert attention.turned(False, "transformer", "lstm") == ("lstm", "transformer")
+    assert attention.turned(True, "lstm", "transformer") == ("transformer", "lstm")
+    assert attention.turned(False, "transformer", "rnn") == ("rnn", "transformer")
+    assert attention.turned(True, "rnn", "lstm") == ("lstm-attention", "rnn")
+    assert attention.turned(False, "lstm", "transformer") == (gr.skip(), gr.skip())
+
+
+def test_lines_follow_head_start_part_and_language(service):
+    def weights(**chosen: Any) -> np.ndarray:
+        return drawn_weights(draw(service, model="transformer", **chosen)["lines"])
+
+    translation = service.translate("transformer", SENTENCE, attention=True)
+    map_ = translation.attention("cross").words()
+    np.testing.assert_allclose(weights(layer=1, head=0), map_.head(1, 0), atol=1e-6)
+    # Whatever the matrix shows, lines go from English to French words.
+    for matrix in ({"kind": "encoder"}, {"unit": "pieces"}, {"specials": True}):
+        np.testing.assert_allclose(weights(**matrix), map_.head(), atol=1e-6)
+    shown = draw(service, model="transformer", layer=1, head=0, language="zh")["lines"]
+    assert (
+        "第 2 层（共 2 层）" in shown and Language.of("zh").say("attention.lines.english") in shown
+    )
+    token = service.candidates("transformer", translation)[0][2].token_id
+    forced = service.translate_from("transformer", SENTENCE, [token], attention=True)
+    shown = draw(service, model="transformer", prefix=(token,))["lines"]
+    assert words(shown, "ln-target", "ln-on") == [visible(word) for word in forced.target_words]
+    text = f"{SENTENCE}\n\nThe farmer sold the old\nhouse."
+    shown = draw(service, text=text, part=1)["lines"]
+    assert words(shown, "ln-source") == "The farmer sold the old house.".split()
+
+
+def test_lines_want_a_map_of_their_words(service):
+    translation = service.translate("lstm-attention", SENTENCE, attention=True)
+    fixed = lines.Fixed("lstm", ["mot"], np.zeros(3))
+    looking = lines.Looking(translation.attention("cross").words())
+    with pytest.raises(ValueError, match="expected a map of the words"):
+        lines.render(["other"], fixed, looking)
+    with pytest.raises(ValueError, match="expected a map of the words"):
+        lines.render([], fixed, looking)
+    assert lines.strongest(np.array([0.2, 0.5, 0.1, 0.5])) == [1, 3]
+    assert lines.strongest(np.array([0.2])) == [0]
 
 
 # ---------------------------------------------------------------------------------------------
 # Files
 
 
-def file(service: Service, format: str, language: str = "en", **choice: Any) -> tuple[str, bytes]:
-    made = attention._file(service, Choice(**{"text": SENTENCE, **choice}), language, format)
+def file(service: Service, format: str, language: str = "en", **chosen: Any) -> tuple[str, bytes]:
+    made = matrices.file(service, Choice(**{"text": SENTENCE, **chosen}), language, format)
     assert made is not None
     return made["name"], base64.b64decode(made["data"])
 
@@ -388,16 +498,16 @@ def test_files_of_odd_text(service, format: str):
 
 
 def test_no_file_of_nothing(service):
-    assert attention._file(service, Choice(" "), "en", "png") is None
+    assert matrices.file(service, Choice(" "), "en", "png") is None
 
 
 def test_names_of_all_heads_lead_to_the_choice():
     event = gr.EventData(None, {"layer": "2", "head": "0"})
-    assert attention._clicked_head(event) == (2, 0)
-    assert attention._clicked_head(gr.EventData(None, {"layer": "", "head": ""})) == ("", "")
+    assert choice.clicked_head(event) == (2, 0)
+    assert choice.clicked_head(gr.EventData(None, {"layer": "", "head": ""})) == ("", "")
     both = {"layer": "best", "head": "best"}
-    assert attention._clicked_head(gr.EventData(None, both)) == ("best", "")
-    assert attention._clicked_head(gr.EventData(None, {"layer": "<b>"})) == ("", "")
+    assert choice.clicked_head(gr.EventData(None, both)) == ("best", "")
+    assert choice.clicked_head(gr.EventData(None, {"layer": "<b>"})) == ("", "")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -406,7 +516,7 @@ def test_names_of_all_heads_lead_to_the_choice():
 
 def ask(service: Service, text: Any = SENTENCE, model="transformer", kind="cross", *rest: Any):
     layer, head, beams = (*rest, None, None, 1)[:3] if len(rest) < 3 else rest
-    return attention._attention_for_api(service, text, model, kind, layer, head, beams)
+    return attention.attention_for_api(service, text, model, kind, layer, head, beams)
 
 
 def test_endpoint_gives_words_and_weights(service):
@@ -490,12 +600,14 @@ def test_the_tab_in_a_browser(visit, tmp_path):
     page.set_viewport_size({"width": 1280, "height": 1400})
     page.on("dialog", lambda dialog: (one.faults.append("dialog"), dialog.dismiss()))
     page.get_by_role("tab").nth(2).click()
-    # The example's map is there without a click.
-    page.wait_for_selector("#attention-map .sv-map")
+    # The example's picture is there without a click, its matrix after one.
+    page.wait_for_selector("#attention-lines .ln-source .ln-word")
+    assert page.locator("#attention-map").count() == 0
+    page.locator("#attention-more > button").click()
+    page.wait_for_selector("#attention-map .sv-vector")
     # A new text: its map answers the pointer too, and asks nobody.
     page.locator("#source textarea").fill(ODD)
     page.locator("#attention-model label").nth(3).click()
-    page.locator("#attention-more button").first.click()
     page.locator("#attention-specials label").nth(1).click()
     page.wait_for_function(
         "[...document.querySelectorAll('#attention-map .sv-across span')].some(e => e.textContent == '${7*7}')"
@@ -516,7 +628,6 @@ def test_the_tab_in_a_browser(visit, tmp_path):
         "document.querySelector('#attention-map .sv-title').textContent.includes('layer 2 of 2 · head 1 of 2')"
     )
     # What is taken away is what is shown.
-    page.locator("#attention-download button").first.click()
     with page.expect_download() as download:
         page.locator("#attention-json").click()
     download.value.save_as(tmp_path / "map.json")
@@ -531,7 +642,10 @@ def test_steps_light_the_map_and_lead_elsewhere(visit, translators, tmp_path):
     page = one.page
     page.set_viewport_size({"width": 1280, "height": 1400})
     page.get_by_role("tab").nth(2).click()
-    steps = page.locator("#attention-steps .st")
+    one.drawn("attention")
+    page.locator("#attention-look input").click()
+    page.locator("#attention-more > button").click()
+    steps = page.locator("#attention-steps .st[data-model=lstm-attention]")
     own = json.loads(steps.get_attribute("data-ids"))
     assert len(own) > 3
     one.quiet()
@@ -541,15 +655,15 @@ def test_steps_light_the_map_and_lead_elsewhere(visit, translators, tmp_path):
     word = json.loads(steps.get_attribute("data-steps"))[1]["word"]
     rows = page.locator("#attention-map .sv-down span").all_inner_texts()
     assert page.locator("#attention-map .sv-down .sv-on").all_inner_texts() == [rows[word]]
+    assert page.locator(".ln-on .ln-chosen bdi").all_inner_texts() == [rows[word]]
     one.quiet()
     assert one.asked == []
     # Another piece than the model's own: map and steps are those of the output that goes on from it.
     # A text that was typed since and not asked for changes neither this nor a file.
-    text = story.text_of(Service()).stages[2].english
+    text = " ".join(page.locator("#attention-map .sv-across span").all_inner_texts())
     page.locator("#source textarea").fill("Something else.")
     page.locator("#attention-steps .st-candidate[aria-disabled=false]").first.click()
     page.wait_for_selector("#attention-steps .st[data-given='2']")
-    page.locator("#attention-download button").first.click()
     with page.expect_download() as download:
         page.locator("#attention-json").click()
     download.value.save_as(tmp_path / "map.json")

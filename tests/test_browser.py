@@ -106,7 +106,7 @@ def test_the_opening_leads_on(visit):
     one.page.locator("[data-go=attention]").click()
     third = story.text_of(Service()).stages[2].english
     one.page.wait_for_function(
-        "text => [...document.querySelectorAll('#attention-map .sv-across span')].map(word => word.textContent)"
+        "text => [...document.querySelectorAll('#attention-lines .ln-source bdi')].map(word => word.textContent)"
         ".join(' ') == text",
         arg=third,
         timeout=WAIT,

@@ -88,7 +88,7 @@ def test_a_tab_is_drawn_when_it_is_opened_the_linked_one_first(visit):
     first = Service().growth(
         one.page.evaluate("new URLSearchParams(location.search).get('passage')")
     )
-    words = one.page.locator("#attention-map .sv-across span").all_inner_texts()
+    words = one.page.locator("#attention-lines .ln-source bdi").all_inner_texts()
     assert words == first.stages[0].english.split()
 
 
@@ -105,9 +105,11 @@ def test_a_map_of_a_sentence(visit):
     one = visit(f"?{urlencode({'tab': 'attention', 'text': text, 'model': 'transformer'})}")
     until(
         one,
-        "() => document.querySelector('#attention-map .sv-across')?.innerText.includes('painted')",
+        "() => document.querySelector('#attention-lines .ln-source')?.innerText.includes('painted')",
     )
     assert one.page.locator("#source textarea").input_value() == text
+    assert one.page.locator("#attention-look input").is_checked()
+    one.page.locator("#attention-more > button").click()
     assert (
         one.page.locator("#attention-model input:checked").get_attribute("value") == "transformer"
     )
@@ -116,6 +118,41 @@ def test_a_map_of_a_sentence(visit):
     query = parse_qs(urlsplit(copied(one)).query)
     assert query["text"] == [text] and query["model"] == ["transformer"]
     assert query["tab"] == ["attention"] and query["lang"] == ["en"]
+
+
+def test_the_switch_and_a_head_stand_in_the_address(visit):
+    def asked() -> dict[str, list[str]]:
+        return parse_qs(urlsplit(one.page.url).query)
+
+    one = visit("?tab=attention")
+    one.drawn("attention")
+    one.page.locator("#attention-look input").click()
+    until(one, "() => new URLSearchParams(location.search).get('model') == 'lstm-attention'")
+    assert asked()["stage"] == ["3"]  # as the page opens, though the slider is on no page yet
+    until(one, "() => document.querySelector('.ln[data-on=true]')")
+    one.quiet()
+    view = {"model": "transformer", "layer": 2, "head": 3, "reading": "reading"}
+    one = visit(f"?{urlencode({'tab': 'attention', 'text': 'The boat is green.', **view})}")
+    until(
+        one,
+        "said => document.querySelector('.ln-small.ln-on')?.textContent.includes(said)",
+        arg="layer 2 of 3 · head 3 of 4",
+    )
+    one.page.locator("#attention-more > button").click()
+    one.page.locator("#attention-map .sv-map").wait_for()
+    for name, value in (("layer", "1"), ("head", "2"), ("reading", "reading")):
+        chosen = one.page.locator(f"#attention-{name} input:checked")
+        assert chosen.get_attribute("value") == value
+    one.page.locator("#attention-map .sv-heads button[data-layer='0'][data-head='1']").click()
+    until(one, "() => new URLSearchParams(location.search).get('layer') == '1'")
+    until(one, "() => new URLSearchParams(location.search).get('head') == '2'")
+    one.quiet()
+    assert {key: asked()[key] for key in view} == {
+        "model": ["transformer"],
+        "layer": ["1"],
+        "head": ["2"],
+        "reading": ["reading"],
+    }
 
 
 def test_the_lab_with_a_sentence(visit):
@@ -153,7 +190,7 @@ def test_one_story_each_tab_leads_to_the_next(visit):
     one.page.locator("#length-onward").click()
     until(
         one,
-        "() => document.querySelector('#attention-map .sv-across')?.innerText.includes('painted')",
+        "() => document.querySelector('#attention-lines .ln-source')?.innerText.includes('painted')",
     )
     assert opened(one) == Language.of("en").template("tab.attention")
     one.page.locator("#attention-onward").click()

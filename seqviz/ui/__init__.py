@@ -93,7 +93,7 @@ def build(models_folder: str | Path | None = None, service: Service | None = Non
         values = {
             "text": asked.box,
             "passage": asked.passage,
-            "model": made["attention"].parts["model"],
+            **{name: made["attention"].parts[name] for name in links.ON_ATTENTION},
         }
         with top:
             links.copy_button(language, spoken, values, tabs, asked.slider)

@@ -12,8 +12,15 @@ window.seqviz.link = ({ names, limit }, lang, values) => {
   const long = (text ?? "").length > limit;
   if (!text) ask("passage", given.passage);
   else if (!long) ask("text", text);
-  if (tab !== "translate") ask("stage", window.seqviz.seen().stage);
-  if (tab === "attention") ask("model", given.model);
+  /* Before it is on a page, the slider stands where the server put it. */
+  const stage = document.querySelector("#length-slider input") ? window.seqviz.seen().stage : given.stage;
+  if (tab !== "translate") ask("stage", stage);
+  if (tab === "attention") {
+    ask("model", given.model);
+    if (given.layer !== "best") ask("layer", given.layer === "" ? "mean" : given.layer + 1);
+    if (given.head !== "") ask("head", given.head + 1);
+    if (given.reading !== "predicting") ask("reading", given.reading);
+  }
   const card = window.seqviz.card();
   if (tab === "lab" && card) ask("card", card);
   return { address: address.href, long };
@@ -27,7 +34,7 @@ window.seqviz.step = (page, lang, ...values) => {
     if (address === window.location.href) return;
     const place = (url) => {
       const found = new URL(url);
-      found.searchParams.delete("stage");
+      for (const name of ["stage", "layer", "head", "reading"]) found.searchParams.delete(name);
       return found.href;
     };
     const same = place(address) === place(window.location.href);

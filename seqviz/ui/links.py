@@ -1,7 +1,8 @@
 """Links: what an address restores, the button that copies one, and Back and Forward.
 
-What a visitor looks at stands in the address: tab, text, passage, stage, model, language. A new tab, text,
-passage or model is a step of the browser's history; a new stage changes the step.
+What a visitor looks at stands in the address: tab, text, passage, stage, language, and of the Attention tab
+model, layer, head and reading. A new tab, text, passage or model is a step of the browser's history; a new
+stage, layer, head or reading changes the step.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from typing import Any
 import gradio as gr
 
 from seqviz.language import LANGUAGES, Language
-from seqviz.ui import story, text
+from seqviz.maps import READINGS
+from seqviz.ui import choice, story, text
 from seqviz.ui.growth import MAX_CHARACTERS, OWN
 from seqviz.ui.service import MODELS, Service
 from seqviz.ui.tab import QUICK_EVENT, Spoken
 
 TABS = ("translate", "length", "attention", "lab")
+ON_ATTENTION = ("model", "layer", "head", "reading")
+"""What of that tab stands in the address."""
 MAX_TEXT = 2_000
 """Longest text in a link, in characters: some servers refuse longer addresses."""
 
@@ -35,6 +39,8 @@ class Link:
         passage: id of a text written by hand, or `OWN`.
         stage: of the growing text, from 1.
         model: on the Attention tab.
+        layer, head: there, from 0; "" for the mean.
+        reading: there, one of `READINGS`.
     """
 
     tab: str | None = None
@@ -42,11 +48,14 @@ class Link:
     passage: str | None = None
     stage: int | None = None
     model: str | None = None
+    layer: int | str | None = None
+    head: int | str | None = None
+    reading: str | None = None
 
 
 def read(query: Mapping[str, str], service: Service) -> Link:
     """The link in an address; whatever is unknown or out of range is left out."""
-    tab, typed, model = (query.get(key) for key in ("tab", "text", "model"))
+    tab, typed, model, reading = (query.get(key) for key in ("tab", "text", "model", "reading"))
     passage, stage = query.get("passage"), str(query.get("stage", ""))
     known = {OWN, *(found["id"] for found in (*service.everyday(), *service.passages()))}
     return Link(
@@ -55,12 +64,33 @@ def read(query: Mapping[str, str], service: Service) -> Link:
         passage=passage if passage in known else None,
         stage=int(stage) if re.fullmatch("[1-9][0-9]?", stage) else None,
         model=model if model in MODELS else None,
+        layer=_number(query.get("layer", "")),
+        head=_number(query.get("head", "")),
+        reading=reading if reading in READINGS else None,
     )
+
+
+def _number(said: str) -> int | str | None:
+    """A layer or head, in an address from 1."""
+    if said == "mean":
+        return ""
+    return int(said) - 1 if re.fullmatch("[1-9][0-9]?", said) else None
 
 
 def restored(service: Service, link: Link, language: str) -> dict[str, Any]:
     """What a link puts into the page, by name; what it does not ask for is left out."""
-    found: dict[str, Any] = {"tabs": link.tab and gr.Tabs(selected=link.tab), "model": link.model}
+    found: dict[str, Any] = {
+        "tabs": link.tab and gr.Tabs(selected=link.tab),
+        "model": link.model,
+        "reading": link.reading,
+    }
+    # A radio takes no value that is not among its choices; which ones there are the model says later.
+    if link.layer is not None:
+        known = choice.layers(link.layer + 1 if isinstance(link.layer, int) else 0, language, True)
+        found["layer"] = gr.Radio(known, value=link.layer)
+    if link.head is not None:
+        known = choice.numbers(link.head + 1 if isinstance(link.head, int) else 0, language)
+        found["head"] = gr.Radio(known, value=link.head)
     passage = OWN if link.text else link.passage
     if passage:
         found |= {"text": link.text, "typed": link.text, "passage": passage}
@@ -81,8 +111,8 @@ def copy_button(
 
     Args:
         spoken: gets the button.
-        values: components by what they stand for: ``text``, ``passage``, ``model``. The stage is where the
-            slider stands.
+        values: components by what they stand for: ``text``, ``passage``, `ON_ATTENTION`.
+        slider: the stage is where it stands.
     """
     button = spoken.make(
         gr.Button, {"value": "link.copy"}, size="sm", min_width=100, elem_id="copy-link"
@@ -93,6 +123,7 @@ def copy_button(
         }
         for chosen in LANGUAGES
     }
+    values = {**values, "stage": slider}
     page = {"names": list(values), "limit": MAX_TEXT, "said": said}
     button.click(
         None,
@@ -106,7 +137,7 @@ def copy_button(
             values["text"].blur,
             values["text"].submit,
             values["passage"].change,
-            values["model"].change,
+            *(values[name].change for name in ON_ATTENTION),
             slider.release,
         ],
         None,

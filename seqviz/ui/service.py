@@ -432,7 +432,7 @@ class Service:
             return None
         return self._reports[name][1]
 
-    def best_head(self, name: str) -> tuple[int, int] | None:
+    def best_head(self, name: str, reading: str = "predicting") -> tuple[int, int] | None:
         """Layer and head of cross-attention closest to alignments by hand, counted from 0.
 
         None where that was not measured on the weights that are loaded.
@@ -440,19 +440,19 @@ class Service:
         found = (self._alignment(name) or {}).get("heads", {}).get(name)
         if found is None or len(found["aer"]) * len(found["aer"][0]) == 1:
             return None
-        chosen = found["best"]["predicting"]
+        chosen = found["best"][reading]
         return chosen["layer"], chosen["head"]
 
     def alignment_error_rates(
-        self, name: str, *, saliency: bool = False
+        self, name: str, of: str = "predicting"
     ) -> tuple[float, float] | None:
         """Error rates, 0 to 1, against alignments by hand: of this model, and of a plain diagonal.
 
         Args:
-            saliency: of gradient × input, not of attention (of the head that `best_head` names).
+            of: a reading, of the head that `best_head` names; or "saliency", of gradient × input.
         """
         results = (self._alignment(name) or {}).get("results", {})
-        key = f"{name}:{'saliency' if saliency else 'predicting'}"
+        key = f"{name}:{of}"
         if key not in results or "diagonal" not in results:
             return None
         return results[key]["aer"]["value"], results["diagonal"]["aer"]["value"]

@@ -10,7 +10,7 @@ from gradio import themes
 from seqviz.drawing import heatmap
 from seqviz.drawing.styles import MODEL_STYLES
 from seqviz.language import LANGUAGES, Language
-from seqviz.ui import stepping
+from seqviz.ui import lines, stepping
 
 _HERE = Path(__file__).parent
 _COLOURS = " ".join(f"--{name}: {style.color};" for name, style in MODEL_STYLES.items())
@@ -36,7 +36,7 @@ _SCRIPT += f"\nwindow.seqviz.followQueue({json.dumps(_QUEUE)});"
 _FRAME = (
     "@media (max-width: 640px) { .gradio-container > .main.app { padding: 6px 12px !important; } }"
 )
-HEAD = f"<script>{_SCRIPT}</script><style>{_FRAME}</style>{heatmap.HEAD}{stepping.HEAD}"
+HEAD = f"<script>{_SCRIPT}</script><style>{_FRAME}</style>{heatmap.HEAD}{stepping.HEAD}{lines.HEAD}"
 
 
 def language_script() -> str:
