@@ -141,8 +141,6 @@ def render(
     weights, hidden = _by_words(translation, rows)
     for step, share in zip(steps, hidden, strict=True):
         step["hidden"] = f"{100 * share:.0f}" if share >= 0.005 else ""
-    numbers = "" if weights is None else base64.b64encode(weights.tobytes()).decode()
-    most_rows = max(len(step["rows"]) for step in steps)
     model = translation.model
     color = style_of(model).color
     color = f"var(--{model}, {color})" if model in MODEL_STYLES else color
@@ -156,17 +154,13 @@ def render(
         "data-given": given,
         "data-ids": json.dumps(list(translation.target_ids)),
         "data-steps": json.dumps(steps, ensure_ascii=False, separators=(",", ":")),
-        "data-weights": numbers,
-        "data-say-count": texts.template("count"),
-        "data-say-play": texts.say("play"),
-        "data-say-pause": texts.say("pause"),
-        "data-say-hidden": spoken.template(_HIDDEN[saliency]),
+        "data-weights": "" if weights is None else base64.b64encode(weights.tobytes()).decode(),
+        **_patterns(saliency, language),
         "aria-label": texts.say("label", model=name),
         "style": f"--st-model:{color}",
     }
     said = "".join(f' {name}="{escape(str(value))}"' for name, value in attributes.items())
-    told = [say("choose"), say("joiner"), say("beam") if translation.num_beams > 1 else ""]
-    told_line = spoken.join(filter(None, told))
+    look = _look(translation, weights, now, about, language)
     return (
         f'<section class="st" tabindex="0" role="group"{said}>'
         f'<div class="st-head"><b>{say("title")}</b><span>{escape(name)}</span>'
@@ -175,12 +169,34 @@ def render(
         f'<p class="st-output" lang="fr" translate="no" aria-label="{say("output")}">'
         f"{_output(translation, now, given, language)}</p>"
         f"{_controls(now, total, language)}"
-        f'<div class="st-columns"><div class="st-next"><h3>{say("best")}</h3>'
-        f"<p>{told_line}</p>"
-        f'<ol lang="fr" translate="no">{_rows(steps[now]["rows"], most_rows, language)}</ol></div>'
-        f'<div class="st-look"><h3>{say("depends" if saliency else "looks")}</h3>'
-        f"{_look(translation, weights, now, about, language)}"
+        f'<div class="st-columns">{_next(translation, steps, now, language)}'
+        f'<div class="st-look"><h3>{say("depends" if saliency else "looks")}</h3>{look}'
         f'<p class="st-hidden">{_hidden(steps[now]["hidden"], saliency, language)}</p></div></div></section>'
+    )
+
+
+def _patterns(saliency: bool, language: str) -> dict[str, str]:
+    """What the browser says by itself."""
+    spoken = Language.of(language)
+    return {
+        "data-say-count": spoken.template("stepping.count"),
+        "data-say-play": spoken.say("stepping.play"),
+        "data-say-pause": spoken.say("stepping.pause"),
+        "data-say-hidden": spoken.template(_HIDDEN[saliency]),
+    }
+
+
+def _next(
+    translation: Translation, steps: Sequence[dict[str, Any]], now: int, language: str
+) -> str:
+    """The best next pieces, with as many rows as any step needs."""
+    spoken = Language.of(language)
+    told = ["choose", "joiner", *(["beam"] if translation.num_beams > 1 else [])]
+    told_line = spoken.join(escape(spoken.say(f"stepping.{key}")) for key in told)
+    most_rows = max(len(step["rows"]) for step in steps)
+    return (
+        f'<div class="st-next"><h3>{escape(spoken.say("stepping.best"))}</h3><p>{told_line}</p>'
+        f'<ol lang="fr" translate="no">{_rows(steps[now]["rows"], most_rows, language)}</ol></div>'
     )
 
 
