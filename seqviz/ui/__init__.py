@@ -181,8 +181,8 @@ def _open(
     changed = language.input(texts, inputs=language, outputs=components, **QUICK_EVENT)
     # The document's language and title follow, whoever changed it.
     language.change(None, language, js=theme.language_script(), **QUICK_EVENT)
-    for event in (opened, changed):
-        event.then(**text.REDRAW)
+    for event, script in ((opened, "begin"), (changed, "redraw")):
+        event.then(None, js=f"() => window.seqviz.{script}()", **QUICK_EVENT)
         event.then(
             notice_of,
             language,

@@ -3,6 +3,7 @@
 (() => {
   const names = ["translate", "length", "attention", "lab"];
   const drawn = new Set();
+  let begun = false; /* whether text and tab of the address are in place */
   const tell = () => {
     document.documentElement.dataset.drawn = [...drawn].join(" ");
   };
@@ -21,13 +22,22 @@
     },
 
     open(name) {
-      if (!drawn.has(name)) document.querySelector(`#draw-${name}`)?.click();
+      if (begun && !drawn.has(name)) document.querySelector(`#draw-${name}`)?.click();
     },
 
     drawn(name) {
       drawn.add(name);
       tell();
       document.dispatchEvent(new CustomEvent("drawn", { detail: name }));
+    },
+
+    /* The page has been opened: draw the tab that its address names, once it is on the screen, and no other. */
+    begin(tries = 200) {
+      const asked = new URLSearchParams(window.location.search).get("tab");
+      const comes = names.includes(asked) && asked !== window.seqviz.tab() && !navigator.userActivation?.hasBeenActive;
+      if (comes && tries) return void setTimeout(() => window.seqviz.begin(tries - 1), 50);
+      begun = true;
+      window.seqviz.redraw();
     },
 
     redraw() {
