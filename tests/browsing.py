@@ -28,23 +28,23 @@ def free_port() -> int:
 
 
 @contextmanager
-def serve(folder: Path, models: Path | None = None, queue: int | None = None) -> Iterator[str]:
+def serve(folder: Path, models: Path | None = None, before: str = "") -> Iterator[str]:
     """The page's address, served from an empty folder: by ``python app.py``, or otherwise than it does.
 
     Args:
         models: the folder of other models.
-        queue: how many may wait.
+        before: what is run before the page is served, with `ui` at hand.
     """
     port = free_port()
     command = [sys.executable, str(REPOSITORY / "app.py")]
-    if models is not None or queue is not None:
-        folder_of = repr(models and str(models))
-        start = f"from seqviz import ui; ui.QUEUE = {queue} or ui.QUEUE; ui.launch(models_folder={folder_of})"
-        command = [
-            sys.executable,
-            "-c",
-            f"import sys; sys.path.insert(0, {str(REPOSITORY)!r}); {start}",
+    if models is not None or before:
+        lines = [
+            f"import sys; sys.path.insert(0, {str(REPOSITORY)!r})",
+            "from seqviz import ui",
+            before,
+            f"ui.launch(models_folder={(models and str(models))!r})",
         ]
+        command = [sys.executable, "-c", "\n".join(lines)]
     log = folder / "log"
     with log.open("wb") as output:
         server = subprocess.Popen(

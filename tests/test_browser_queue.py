@@ -74,13 +74,30 @@ def test_place_in_the_queue(browser, address, language):
     visit.context.close()
 
 
+SHORT = """
+import time
+from pathlib import Path
+ui.QUEUE = 1
+plain = ui.Service.translator
+def translator(service, name):
+    while Path("held").exists():
+        time.sleep(0.05)
+    return plain(service, name)
+ui.Service.translator = translator
+"""
+"""A queue of one, and models that answer nobody while there is a file `held` in the server's folder."""
+
+
 def test_a_full_queue_says_so(browser, tmp_path):
     language = "zh"  # Gradio's own message is English
-    with serve(tmp_path, queue=8) as address:
+    held = tmp_path / "held"
+    with serve(tmp_path, before=SHORT) as address:
         visit = Visit(browser, address, f"?lang={language}")
         visit.lanes()
+        visit.quiet()
         visit.page.locator("#source textarea").fill("The boat is green.")
-        others = crowd(address, 40, 200, sentences=40)
+        held.touch()
+        others = crowd(address, 4, 200)
         assert refused(others)
         visit.page.locator("#translate").click()
         toast = visit.page.get_by_test_id("toast-body")
@@ -89,6 +106,7 @@ def test_a_full_queue_says_so(browser, tmp_path):
         assert Language.of(language).say("queue.full_title") in toast.inner_text()
         visit.picture(f"queue-full-{language}")
         leave(others)
+        held.unlink()
         end = time.monotonic() + WAIT / 1000
         while "boat" not in visit.page.locator("#cards").inner_text():
             assert time.monotonic() < end
