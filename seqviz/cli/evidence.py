@@ -1,4 +1,4 @@
-"""Commands that measure what speaks for and against a result: bits."""
+"""Commands that measure what speaks for and against a result: bits, seeds."""
 
 from __future__ import annotations
 
@@ -58,6 +58,41 @@ def bits(
         say,
         sample=sample,
         seed=seed,
+        resamples=resamples,
+        workers=workers,
+        device=device,
+    ).write(out)
+    say(f"{out} written")
+
+
+@app.command(no_args_is_help=True)
+def seeds(
+    data: Annotated[
+        Path, typer.Option(help="Development set in document order; plain, .gz or .xz.")
+    ],
+    model: Models,
+    out: Out,
+    sample: Sample = None,
+    resamples: Resamples = 1_000,
+    work: Work = None,
+    workers: Workers = None,
+    device: Device = None,
+) -> None:
+    """Measure how far two trainings of a model lie apart that differ in nothing but the seed.
+
+    Example: seqviz train lstm --seed 2 --data train.tsv.xz --dev dev.tsv.xz --tokens 15000000 --out my/lstm-2
+    seqviz seeds --data dev.tsv.xz --model my/lstm --model my/lstm-2 --out seeds.json
+    """
+    folders = model_folders(model)
+    check_file(out)
+    from seqviz.measuring.evaluate import by_seeds
+
+    by_seeds(
+        data,
+        folders,
+        work or default_runs() / "evaluations",
+        say,
+        sample=sample,
         resamples=resamples,
         workers=workers,
         device=device,

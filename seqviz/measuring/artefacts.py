@@ -20,7 +20,7 @@ from seqviz.files import file_digest, write_text
 from seqviz.lab import experiment
 from seqviz.looking import alignment_report as alignment
 from seqviz.looking.faithfulness import deletion_report
-from seqviz.measuring import bits, markdown, names, pages, readme
+from seqviz.measuring import bits, markdown, names, pages, readme, seeds
 from seqviz.measuring.card import card
 from seqviz.measuring.evaluate import by_length
 from seqviz.measuring.everyday import CHOOSER, everyday_report
@@ -76,7 +76,7 @@ class Artefact:
         data: keys of its ``data`` that must have these values.
         otherwise: what is said where it is out of date and not made anew; ``{why}`` and ``{command}`` in it.
         figures: drawn from it, by the file's name.
-        block: what the docs say of it, see `blocks`.
+        block: what the docs say of it beside all the reports, see `blocks`.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Artefact:
     data: Callable[[], Mapping[str, Any]] = dict
     otherwise: str = ""
     figures: Callable[[Site, Report], Mapping[str, Draw]] = lambda site, report: {}
-    block: Callable[[Report, Trainings], str] | None = None
+    block: Callable[[Report, Reports, Trainings], str] | None = None
 
     def stale(self, report: Report, trainings: Trainings) -> str | None:
         """Why it does not speak of what is at hand, in words; None if it does."""
@@ -231,7 +231,7 @@ ARTEFACTS = (
         wanted=True,
         otherwise="note: length.json is out of date ({why}); give --data to measure it anew",
         figures=_length_figures,
-        block=lambda report, trainings: markdown.length(report),
+        block=lambda report, reports, _: markdown.length(report, reports.get("seeds")),
     ),
     Artefact(
         name="chains",
@@ -239,14 +239,14 @@ ARTEFACTS = (
         of=("weights", "corpus", "lexicon"),
         otherwise="note: chains.json is out of date ({why}); run {command}",
         figures=lambda site, report: {"chains": figures.chains},
-        block=lambda report, trainings: markdown.chains(report),
+        block=lambda report, *_: markdown.chains(report),
     ),
     Artefact(
         name="bits",
         command="seqviz bits",
         of=("corpus", "chance"),
         figures=lambda site, report: {"bits": figures.bits},
-        block=lambda report, trainings: bits.block(report),
+        block=lambda report, *_: bits.block(report),
     ),
     Artefact(
         name="everyday",
@@ -262,14 +262,14 @@ ARTEFACTS = (
         of=("texts", "lexicon"),
         anew=_coverage,
         always=True,
-        block=lambda report, trainings: markdown.coverage(report),
+        block=lambda report, *_: markdown.coverage(report),
     ),
     Artefact(
         name="quality",
         command="seqviz quality",
         of=("weights", "corpus", "texts"),
         otherwise="note: quality.json is out of date; run {command}",
-        block=lambda report, trainings: markdown.quality(report, trainings),
+        block=lambda report, _, trainings: markdown.quality(report, trainings),
     ),
     Artefact(
         name="attention",
@@ -278,19 +278,25 @@ ARTEFACTS = (
         anew=_attention,
         wanted=True,
         data=_aligned,
-        block=lambda report, trainings: markdown.alignment(report),
+        block=lambda report, *_: markdown.alignment(report),
     ),
     Artefact(
         name="recipe",
         command="seqviz trials recipe",
         of=("corpus", "chance"),
-        block=lambda report, trainings: trials.recipe_table(report.content(), trainings),
+        block=lambda report, _, trainings: trials.recipe_table(report.content(), trainings),
     ),
     Artefact(
         name="mechanism",
         command="seqviz trials mechanism",
         of=("corpus", "chance"),
-        block=lambda report, trainings: trials.mechanism_table(report.content()),
+        block=lambda report, *_: trials.mechanism_table(report.content()),
+    ),
+    Artefact(
+        name="seeds",
+        command="seqviz seeds",
+        of=("corpus", "chance"),
+        block=lambda report, *_: seeds.block(report),
     ),
     # The lab; the docs say all of it in one block, see `markdown.lab`.
     Artefact(
@@ -372,9 +378,7 @@ def _save(site: Site, name: str, draw: Draw, content: Any) -> None:
         figures.save(draw(content, language=language), site.file(f"{name}{ending}.svg"))
 
 
-def blocks(
-    reports: Mapping[str, Report], trainings: Trainings, language: str = "en"
-) -> dict[str, str]:
+def blocks(reports: Reports, trainings: Trainings, language: str = "en") -> dict[str, str]:
     """Markdown of what was measured on the shipped weights, by the names of the pages' markers."""
     found = dict.fromkeys(("alike", "results"), markdown.NOT_MEASURED)
     found |= readme.blocks(reports, trainings, language)
@@ -386,7 +390,7 @@ def blocks(
         found["training"] = markdown.training(trainings)
         for artefact in named:
             if artefact.block and (report := reports.get(artefact.name)):
-                said = [artefact.block(report, trainings)]
+                said = [artefact.block(report, reports, trainings)]
                 if why := artefact.stale(report, trainings):
                     said.append(f"This measurement is not of the weights shipped now: {why}.")
                 found[artefact.name] = "\n\n".join(said)

@@ -13,7 +13,7 @@ from typing import Any
 from seqviz import scores
 from seqviz.coverage import Lexicon
 from seqviz.files import file_digest
-from seqviz.measuring import bits, chains, translate
+from seqviz.measuring import bits, chains, seeds, translate
 from seqviz.measuring import plan as plans
 from seqviz.measuring.length import length_report
 from seqviz.measuring.outputs import Outputs, Work
@@ -321,3 +321,42 @@ def by_bits(
         command=_command("seqviz bits", options),
         device=device,
     )
+
+
+def by_seeds(
+    data: Path,
+    models: Mapping[str, Path],
+    work: Path,
+    say: Say,
+    *,
+    sample: int | None = None,
+    resamples: int = 1_000,
+    workers: int | None = None,
+    device: str | None = None,
+) -> Report:
+    """Measure how far seeds of the same models lie apart, by length, greedy.
+
+    Args:
+        data, work, say, sample, resamples, workers, device: as in `by_length`.
+        models: folders, of each model two or more that differ in nothing but the seed.
+    Raises:
+        BudgetError: other models, see `seeds.by_seed`.
+    """
+    runs = seeds.by_seed(models)
+    length = by_length(
+        data,
+        models,
+        work,
+        say,
+        sample=sample,
+        resamples=resamples,
+        workers=workers,
+        device=device,
+    )
+    options = {
+        "data": [data.name],
+        "model": [f"{name}={folder.name}" for name, folder in models.items()],
+        "sample": [sample] if sample is not None else [],
+        "resamples": [resamples] if resamples != 1_000 else [],
+    }
+    return seeds.seeds_report(length, runs, command=_command("seqviz seeds", options))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from seqviz.lab import EXPERIMENTS, claims
+from seqviz.measuring import seeds
 from seqviz.report import Report, Trainings
 
 NOT_MEASURED = "Not measured yet."
@@ -63,8 +64,12 @@ def _interval(entry: dict[str, float | None], digits: int = 2) -> str:
     return f"{value:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
 
 
-def length(report: Report) -> str:
-    """Markdown of what a length report found: figure, effect of length, what was predicted."""
+def length(report: Report, two_seeds: Report | None = None) -> str:
+    """Markdown of what a length report found: figure, effect of length, what was predicted.
+
+    Args:
+        two_seeds: what two seeds differ by, see `seeds`; a smaller difference is said to be no finding.
+    """
     found = report.results
     curves, effects = found["curves"], found["effects"]
     same, natural = effects["same-content"], effects["natural"]
@@ -105,7 +110,7 @@ def length(report: Report) -> str:
         for h in prediction["hypotheses"]:
             rows.append(
                 f"| {h['id']} | {h['says']} | {h['measure'].replace('_', ' ')} of `{h['first']}` minus "
-                f"`{h['second']}`, {h['curve']}: {_interval(h, 3)} | {h['verdict']} |"
+                f"`{h['second']}`, {h['curve']}: {_interval(h, 3)} | {_verdict(h, two_seeds)} |"
             )
     data, seen = report.data, next(iter(report.models.values()))["target_tokens"]
     sampled = f", a sample of {data['sample']:,}" if data.get("sample") else ""
@@ -119,6 +124,17 @@ def length(report: Report) -> str:
         "breaks along a sentence: `models/report/where-it-breaks.svg`.",
     ]
     return "\n".join(rows)
+
+
+def _verdict(hypothesis: Mapping[str, Any], two_seeds: Report | None) -> str:
+    """What came out, and whether a seed makes as much of a difference."""
+    verdict, value = hypothesis["verdict"], hypothesis.get("value")
+    chance = seeds.apart(two_seeds, hypothesis["curve"], hypothesis["measure"])
+    if chance is None or value is None or verdict == "undecided":
+        return verdict
+    if abs(value) < chance:
+        return f"no finding: two seeds differ by {chance:.3f}"
+    return f"{verdict}; two seeds differ by {chance:.3f}"
 
 
 def _beside(found: Mapping[str, Any]) -> list[str]:
