@@ -1,4 +1,4 @@
-"""Commands that measure what speaks for and against a result: bits, seeds."""
+"""Commands that measure what speaks for and against a result: bits, seeds, looks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from seqviz.cli.application import app
 from seqviz.cli.measuring import Device, Out, Resamples, Work, Workers, check_file
-from seqviz.cli.options import default_runs, model_folders, say
+from seqviz.cli.options import UsageError, default_runs, model_folders, say
 
 Models = Annotated[
     list[str],
@@ -97,4 +97,31 @@ def seeds(
         workers=workers,
         device=device,
     ).write(out)
+    say(f"{out} written")
+
+
+@app.command(no_args_is_help=True)
+def looks(
+    reports: Annotated[
+        list[Path],
+        typer.Argument(metavar="{length.json}", help="Length reports of earlier weights."),
+    ],
+    out: Out,
+) -> None:
+    """Keep what earlier weights said to a prediction, so that every look at a test set can be shown.
+
+    Reports are added to those that OUT holds already. `seqviz report` does it by itself before it measures anew.
+
+    Example: seqviz looks old-length.json --out models/report/looks.json
+    """
+    check_file(out)
+    from seqviz.measuring.looks import looks_report
+    from seqviz.report import Report
+
+    found = []
+    for file in reports:
+        if (report := Report.read(file)) is None:
+            raise UsageError(f"expected a length report at {file}, found no file; check the path")
+        found.append(report)
+    looks_report(found, Report.read(out)).write(out)
     say(f"{out} written")

@@ -20,7 +20,7 @@ from seqviz.files import file_digest, write_text
 from seqviz.lab import experiment
 from seqviz.looking import alignment_report as alignment
 from seqviz.looking.faithfulness import deletion_report
-from seqviz.measuring import bits, markdown, names, pages, readme, seeds
+from seqviz.measuring import bits, looks, markdown, names, pages, readme, seeds
 from seqviz.measuring.card import card
 from seqviz.measuring.evaluate import by_length
 from seqviz.measuring.everyday import CHOOSER, everyday_report
@@ -124,6 +124,15 @@ def _length(site: Site) -> Report | None:
     return by_length(site.data, models, site.work, site.say, prediction=found)
 
 
+def _looks(site: Site) -> Report | None:
+    """The looks that are known, and that of a length report which is of earlier weights."""
+    known = Report.read(site.file("looks.json"))
+    length = Report.read(site.file("length.json"))
+    if length and looks.look(length) and length.stale(site.trainings):
+        return looks.looks_report([length], known)
+    return known
+
+
 def _length_figures(site: Site, report: Report) -> dict[str, Draw]:
     check(report.content(), str(site.file("length.json")))
     same = partial(figures.length_curve, curve="same-content")
@@ -223,6 +232,14 @@ def _lab_figure(name: str) -> Callable[[Site, Report], Mapping[str, Draw]]:
 # The table
 
 ARTEFACTS = (
+    Artefact(  # before the length report, which takes the place of an earlier one
+        name="looks",
+        command=looks.COMMAND,
+        of=("corpus",),
+        anew=_looks,
+        always=True,
+        block=lambda report, reports, _: looks.block(report, reports.get("length")),
+    ),
     Artefact(
         name="length",
         command="seqviz evaluate",
